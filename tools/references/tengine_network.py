@@ -1,18 +1,20 @@
-"""Writes Tengine networks, `.tmfile` of version 2, as `source/serializer/tmfile/tm2_format.h` describes them (OAID/Tengine at c73708ce)."""
+"""Writes Tengine networks: `.tmfile` of version 2, as `source/serializer/tmfile/tm2_format.h` describes them (OAID/Tengine at c73708ce), and
+of version 1, as `serializer/include/tengine/v1/tm1_format.h` does (at 17f0e15c)."""
 
 import struct
 
 import numpy as np
 
 TYPES = {"float32": 0, "float16": 1, "int8": 2, "int32": 4}
+FIRST_TYPES = {"float32": 0, "float16": 1, "int32": 2, "int8": 3}
 VARIABLE, CONSTANT, INPUT = 1, 2, 3
 
 
 class Network:
-    """Tensors and nodes by number. `model_layout` is 1 for networks whose channels lie last."""
+    """Tensors and nodes by number."""
 
-    def __init__(self, model_layout=0, version=2):
-        self.model_layout, self.version = model_layout, version
+    def __init__(self, version=2):
+        self.is_first = version == 1
         self.tensors = []
         self.nodes = []
         self.inputs = {}
@@ -76,17 +78,24 @@ class Network:
                 buffer = len(buffers)
                 buffers.append(put(struct.pack("<2I", len(raw), put(raw))))
             dtype = np.asarray(array).dtype.name
-            element = TYPES.get("float32" if dtype == "float64" else dtype, 0)
-            words = [number, buffer, vector(np.shape(array)), text(name), 0, self.model_layout, kind, element]
-            tensors.append(put(struct.pack("<8i", *words)))
+            words = [number, buffer, vector(np.shape(array)), text(name)]
+            if self.is_first:
+                tensors.append(put(struct.pack("<4i2Bxx", *words, kind, FIRST_TYPES.get(dtype, 0))))
+            else:
+                tensors.append(put(struct.pack("<8i", *words, 0, 0, kind, TYPES.get(dtype, 0))))
         for number, (operator, name, inputs, outputs, values, _) in enumerate(self.nodes):
-            operator = put(struct.pack("<3I", 1, operator, params(values)))
+            words = [operator, params(values), 0] if self.is_first else [1, operator, params(values)]
+            operator = put(struct.pack("<3I", *words))
             words = [number, vector(inputs) if inputs else 0, vector(outputs), operator, text(name), 0, 0]
             nodes.append(put(struct.pack("<7I", *words)))
         inputs = [i for i, node in enumerate(self.nodes) if node[0] == 12]
         outputs = [i for i, node in enumerate(self.nodes) if node[5] and node[3]]
-        words = [0, 0, self.model_layout, vector(inputs), vector(outputs), vector(nodes), vector(tensors), vector(buffers), text("graph"), 0]
-        graph = put(struct.pack("<10I", *words))
-        model = put(struct.pack("<4I", 3, 0, vector([graph]), text("model")))
-        data[:12] = struct.pack("<3HxxI", self.version, 0, 0, model)
+        words = [vector(inputs), vector(outputs), vector(nodes), vector(tensors), vector(buffers), text("graph")]
+        if self.is_first:
+            graph = put(struct.pack("<7I", 0, *words))
+            model = put(struct.pack("<2I", vector([graph]), text("model")))
+        else:
+            graph = put(struct.pack("<10I", 0, 0, 0, *words, 0))
+            model = put(struct.pack("<4I", 3, 0, vector([graph]), text("model")))
+        data[:12] = struct.pack("<3HxxI", *((0, 1) if self.is_first else (2, 0)), 0, model)
         return bytes(data)

@@ -254,4 +254,33 @@ net.node(71, [a], [2, 0.0, 0.0, 10, 12], [f.sampled(x, 12, 10, f.linear(False))]
 net.node(71, [a], [4, 2.0, 1.5, 0, 0], [f.sampled(x, 6, 10, f.linear(True))])
 case("sampling", net)
 
+# Files of version 1, by serializer/tengine/v1/tm1_op_load.cpp and operator/operator/ (at 17f0e15c): what has other parameters there.
+net = Network(version=1)
+x = floats(1, 4, 7, 6)
+a = net.input("x", x)
+w, b = floats(6, 2, 3, 2), floats(6)
+y = f.conv(x, w, b, [2, 1], (1, 0), (1, 0), [1, 2], 2)
+net.node(5, [a, net.constant(w), net.constant(b)], [3, 2, 2, 1, 1, 0, 1, 2, 6, 2, 9, 9, 9, 9, 0], [np.maximum(y, 0)])
+half = floats(2, 4, 1, 1).astype(np.float16)
+net.node(5, [a, net.constant(half)], [1, 1, 1, 1, 0, 0, 1, 1, 2, 1, 0, 0, 0, 0, -1], [f.conv(x, half)])
+w = floats(4, 3, 3, 3)
+net.node(6, [a, net.constant(w)], [3, 2, 1, 3, 1], [f.deconv(x, w, np.zeros(3), (2, 2), (1, 1), (1, 1), (1, 1), 1, (0, 0))])
+for mean in (0, 1):
+    y = f.pool(x, [3, 2], [2, 2], [1, 0], [4, 3], bool(mean))
+    net.node(16, [a], [mean, 3, 2, 9, 9, 2, 2, 0, 0, 3, 2, 2, 2, 1, 0, 1, 0], [y])
+X = np.float64(x)
+squares = np.pad(X ** 2 + 1.5, ((0, 0), (1, 1), (0, 0), (0, 0)))
+y = X * (1 + 0.5 / 3 * (squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:])) ** -0.75
+net.node(13, [a], [3, 0.5, 0.75, 0, 1.5], [y])
+net.node(23, [a], [0, -1, 6, -2, 3, 0], [x.reshape(1, -1, 6)])
+net.node(23, [a], [2, 0, -1, 7, 4, 0], [x.reshape(2, 1, -1, 7)])
+net.node(27, [a], [1], [x[:, :2], x[:, 2:]])
+net.node(29, [a], None, [x, x])
+net.node(20, [a], [0.1], [np.where(X < 0, 0.1 * X, X)])
+net.node(9, [a, a], [2, 0], [X + X])
+net.node(28, [a], [1], [f.softmax(X, 1)])
+w = floats(5, 168)
+net.node(11, [a, net.constant(w)], [5], [(X.reshape(1, -1) @ w.T).reshape(1, 5, 1, 1)])
+case("first_version", net)
+
 cases.write()

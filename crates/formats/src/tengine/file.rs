@@ -13,7 +13,27 @@ pub struct File<'a>(pub &'a [u8]);
 pub struct Table<'a> {
     file: File<'a>,
     at: usize,
+    /// Where the words of the structure stand that this one is read as; `None` where it is read as it is.
+    order: Option<&'static [Word]>,
 }
+
+/// Where a word comes from in a structure of an older version.
+#[derive(Clone, Copy)]
+pub enum Word {
+    /// The word with this number.
+    At(usize),
+    /// A number that the file does not have.
+    Is(i32),
+    /// The byte with this number.
+    Flag(usize),
+    /// The byte with this number, an element type.
+    Element(usize),
+    /// A list of the first four words without those that are -2, in which 0 stands for 1.
+    Shape,
+}
+
+/// The element types of [`Word::Element`]: `float32`, `float16`, `int32` and `int8`.
+const ELEMENTS: [u32; 4] = [0, 1, 4, 2];
 
 fn cut_off() -> Error {
     invalid("the file ends before what it points at")
@@ -35,6 +55,7 @@ impl<'a> File<'a> {
         Table {
             file: self,
             at: at as usize,
+            order: None,
         }
     }
 
@@ -85,12 +106,34 @@ impl<'a> File<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// The same structure, read in another order.
+    pub fn read_as(self, order: &'static [Word]) -> Self {
+        let order = Some(order);
+        Table { order, ..self }
+    }
+
     /// The word number `i`.
     ///
     /// # Errors
     /// `InvalidModel` where the file ends before.
     pub fn word(self, i: usize) -> Result<u32> {
-        self.file.word(self.at + 4 * i)
+        let Some(order) = self.order else {
+            return self.file.word(self.at + 4 * i);
+        };
+        match *order.get(i).ok_or_else(cut_off)? {
+            Word::At(i) => self.file.word(self.at + 4 * i),
+            Word::Is(number) => Ok(number as u32),
+            Word::Flag(i) => self.byte(i),
+            Word::Element(i) => {
+                let number = self.byte(i)?;
+                Ok(ELEMENTS.get(number as usize).copied().unwrap_or(u32::MAX))
+            }
+            Word::Shape => Err(invalid("a list is no number")),
+        }
+    }
+
+    fn byte(self, i: usize) -> Result<u32> {
+        Ok(u32::from(self.file.bytes(self.at + i, 1)?[0]))
     }
 
     /// The word number `i` as an integer.
@@ -114,7 +157,7 @@ impl<'a> Table<'a> {
     /// # Errors
     /// Those of [`Table::word`].
     pub fn flag(self, i: usize) -> Result<bool> {
-        Ok(self.file.bytes(self.at + i, 1)?[0] != 0)
+        Ok(self.word(i / 4)?.to_le_bytes()[i % 4] != 0)
     }
 
     /// The list that the word number `i` points at, of integers.
@@ -122,6 +165,15 @@ impl<'a> Table<'a> {
     /// # Errors
     /// Those of [`File::list`].
     pub fn ints(self, i: usize) -> Result<Vec<i64>> {
+        if let Some(Word::Shape) = self.order.and_then(|order| order.get(i)) {
+            let own = Table {
+                order: None,
+                ..self
+            };
+            let dims = (0..4).map(|i| own.int(i)).collect::<Result<Vec<_>>>()?;
+            let dims = dims.into_iter().filter(|&n| n != -2);
+            return Ok(dims.map(|n| if n == 0 { 1 } else { n }).collect());
+        }
         self.file.ints(self.word(i)?)
     }
 }

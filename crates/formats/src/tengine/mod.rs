@@ -3,6 +3,7 @@
 //! Comments name files of Tengine's sources, below `source/`.
 
 mod file;
+mod first;
 mod import;
 mod network;
 mod node;
@@ -14,13 +15,11 @@ use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::Graph;
 
+use self::network::Version;
 use crate::{Importer, ModelFile};
 
 /// The importer of networks in `.tmfile`.
 pub struct Tengine;
-
-/// The version of files that can be read (`TM2_FILE_VER_MAIN` in `serializer/tmfile/tm2_format.h`).
-const VERSION: u16 = 2;
 
 impl Importer for Tengine {
     fn format(&self) -> &'static str {
@@ -33,18 +32,17 @@ impl Importer for Tengine {
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let bytes = source.bytes.as_slice();
-        match network::version(bytes) {
-            Some((VERSION, 0)) => {}
-            version => {
-                let shown = |(main, sub)| format!("{main}.{sub}");
-                let got = version.map_or("a file without one".to_string(), shown);
-                return Err(unsupported("a Tengine model of another version")
-                    .with_expected(VERSION)
-                    .with_got(got)
-                    .with_hint("convert the original model again, by Tengine's convert_tool"));
-            }
-        }
-        let network = network::read(bytes, limits)?;
+        let numbers = network::version(bytes);
+        let version = numbers.and_then(|(main, sub)| Version::of(main, sub));
+        let version = version.ok_or_else(|| {
+            let shown = |(main, sub)| format!("{main}.{sub}");
+            let got = numbers.map_or("a file without one".to_string(), shown);
+            unsupported("a Tengine model of another version")
+                .with_expected("0.1 or 2.0")
+                .with_got(got)
+                .with_hint("convert the original model again, by Tengine's convert_tool")
+        })?;
+        let network = network::read(bytes, version, limits)?;
         import::graph(&network, source)
     }
 }

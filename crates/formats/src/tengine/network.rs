@@ -1,18 +1,48 @@
 //! A network as a file describes it (`serializer/tmfile/tm2_format.h`): a header, the model, its first graph, and the nodes, tensors and
 //! buffers of that.
+//!
+//! Structures of version 1 are read as those of version 2.
 
 use kilim_core::Limits;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 
-use super::file::{File, Table};
-use super::{VERSION, invalid};
+use super::file::{File, Table, Word};
+use super::{first, invalid, ops};
 
 /// Bytes of the header: three versions, and where the model lies.
 const HEADER: usize = 12;
 
 /// The number of the type of constants (`TENSOR_TYPE_CONST` in `api/c_api.h`).
 const CONSTANT: i64 = 2;
+
+/// The versions that can be read.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Version {
+    /// Numbered 0.1 (`TM_FILE_VER_MAIN` and `TM_FILE_VER_SUB` in `tm1_format.h`).
+    First,
+    /// Numbered 2.0 (`TM2_FILE_VER_MAIN` in `tm2_format.h`).
+    Second,
+}
+
+impl Version {
+    /// The version by the main and the lesser number in a header.
+    pub fn of(main: u16, sub: u16) -> Option<Version> {
+        match (main, sub) {
+            (0, 1) => Some(Version::First),
+            (2, 0) => Some(Version::Second),
+            _ => None,
+        }
+    }
+
+    /// A structure that stands in another order in the first version.
+    fn table<'a>(self, file: File<'a>, at: u32, first: &'static [Word]) -> Table<'a> {
+        match self {
+            Version::First => file.table(at).read_as(first),
+            Version::Second => file.table(at),
+        }
+    }
+}
 
 /// A tensor.
 pub struct TensorInfo {
@@ -73,31 +103,34 @@ pub fn probe(bytes: &[u8], name: &str) -> bool {
     let Some(&[a, b, c, d, e, f, _, _, g, h, i, j]) = bytes.first_chunk::<HEADER>() else {
         return false;
     };
-    let versions = [[a, b], [c, d], [e, f]].map(u16::from_le_bytes);
+    let [main, sub, build] = [[a, b], [c, d], [e, f]].map(u16::from_le_bytes);
     let root = u32::from_le_bytes([g, h, i, j]) as usize;
     let path = name.split(['?', '#']).next().unwrap_or_default();
     let is_named = path.to_ascii_lowercase().ends_with(".tmfile");
-    match versions {
-        [VERSION, 0, 0] => {
-            root >= HEADER && root.is_multiple_of(4) && (is_named || has_model(bytes, root))
+    match Version::of(main, sub) {
+        Some(version) if build == 0 => {
+            root >= HEADER
+                && root.is_multiple_of(4)
+                && (is_named || has_model(bytes, version, root))
         }
-        [main, sub, _] => is_named && (main, sub) != (0, 0),
+        _ => is_named && (main, sub) != (0, 0),
     }
 }
 
 /// Whether a model with one graph, whose tensors lie in the file, stands at `root`. Larger files are only seen in part, and are
 /// believed where the header can be no other.
-fn has_model(bytes: &[u8], root: usize) -> bool {
+fn has_model(bytes: &[u8], version: Version, root: usize) -> bool {
     let file = File(bytes);
     if root >= bytes.len() {
-        return bytes.len() >= 1 << 16 && root < 1 << 31;
+        return version == Version::Second && bytes.len() >= 1 << 16 && root < 1 << 31;
     }
     let graph = || -> Result<bool> {
-        let graphs = file.list(file.table(root as u32).word(2)?)?;
+        let model = version.table(file, root as u32, &first::MODEL);
+        let graphs = file.list(model.word(2)?)?;
         let Some(&graph) = graphs.first() else {
             return Ok(false);
         };
-        let graph = file.table(graph);
+        let graph = version.table(file, graph, &first::GRAPH);
         Ok(matches!((graph.word(1)?, graph.word(2)?), (0 | 1, 0 | 1))
             && !file.list(graph.word(5)?)?.is_empty())
     };
@@ -109,9 +142,9 @@ fn has_model(bytes: &[u8], root: usize) -> bool {
 /// # Errors
 /// `InvalidModel` where the file is garbled, `Unsupported` for several graphs and for channels that lie last, `Limit` where it has too
 /// many nodes.
-pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Network<'a>> {
+pub fn read<'a>(bytes: &'a [u8], version: Version, limits: &Limits) -> Result<Network<'a>> {
     let file = File(bytes);
-    let model = file.table(file.table(0).word(2)?);
+    let model = version.table(file, file.table(0).word(2)?, &first::MODEL);
     let graphs = file.list(model.word(2)?)?;
     let &[graph] = &graphs[..] else {
         return Err(match graphs.len() {
@@ -119,7 +152,7 @@ pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Network<'a>> {
             count => unsupported(format!("a model of {count} graphs")),
         });
     };
-    let graph = file.table(graph);
+    let graph = version.table(file, graph, &first::GRAPH);
     if (graph.int(1)?, graph.int(2)?) != (0, 0) {
         return Err(unsupported("a network whose channels lie last")
             .with_hint("convert the original model from ONNX or Caffe"));
@@ -127,9 +160,14 @@ pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Network<'a>> {
     let nodes = file.list(graph.word(5)?)?;
     let (tensors, buffers) = (file.list(graph.word(6)?)?, file.list(graph.word(7)?)?);
     limits.check_nodes(nodes.len().max(tensors.len()))?;
-    let tensors = tensors.iter().map(|&at| tensor(file, at, &buffers));
+    let tensors = tensors.iter().map(|&at| {
+        let table = version.table(file, at, &first::TENSOR);
+        tensor(file, table, &buffers)
+    });
     let tensors: Vec<TensorInfo> = tensors.collect::<Result<_>>()?;
-    let nodes = nodes.iter().map(|&at| node(file, at, tensors.len()));
+    let nodes = nodes
+        .iter()
+        .map(|&at| node(file, version, at, tensors.len()));
     let nodes: Vec<NodeInfo> = nodes.collect::<Result<_>>()?;
     let outputs = numbers(file, graph.word(4)?, nodes.len())?;
     if outputs.is_empty() {
@@ -152,8 +190,7 @@ fn numbers(file: File, at: u32, count: usize) -> Result<Vec<usize>> {
     numbers.collect()
 }
 
-fn tensor(file: File, at: u32, buffers: &[u32]) -> Result<TensorInfo> {
-    let table = file.table(at);
+fn tensor(file: File, table: Table, buffers: &[u32]) -> Result<TensorInfo> {
     let is_constant = table.int(6)? == CONSTANT;
     let mut data = None;
     if is_constant {
@@ -174,15 +211,20 @@ fn tensor(file: File, at: u32, buffers: &[u32]) -> Result<TensorInfo> {
     })
 }
 
-fn node(file: File<'_>, at: u32, tensors: usize) -> Result<NodeInfo<'_>> {
+fn node(file: File<'_>, version: Version, at: u32, tensors: usize) -> Result<NodeInfo<'_>> {
     let table = file.table(at);
-    let operator = file.table(table.word(3)?);
-    let params = operator.word(2)?;
+    let operator = version.table(file, table.word(3)?, &first::OPERATOR);
+    let (number, params) = (operator.word(1)?, operator.word(2)?);
+    let has_params = params != 0 || (version, number) == (Version::First, ops::SPLIT);
+    let params = match first::params(number) {
+        Some(order) => version.table(file, params, order),
+        None => file.table(params),
+    };
     Ok(NodeInfo {
         name: file.text(table.word(4)?)?,
-        operator: operator.word(1)?,
+        operator: number,
         inputs: numbers(file, table.word(1)?, tensors)?,
         outputs: numbers(file, table.word(2)?, tensors)?,
-        params: (params != 0).then(|| file.table(params)),
+        params: has_params.then_some(params),
     })
 }

@@ -30,7 +30,10 @@ pub const CONSTANT: u32 = 4;
 pub const INPUT: u32 = 12;
 
 /// The number of the operator that tells how many channels an input has.
-const CONVOLUTION: u32 = 5;
+pub const CONVOLUTION: u32 = 5;
+
+/// The number of the operator that has no parameters in old files.
+pub const SPLIT: u32 = 29;
 
 /// An operator by its name in `serializer/tmfile/tm2_format.h`.
 struct Row {
@@ -61,7 +64,7 @@ static OPERATORS: OpTable<u32, Row> = OpTable(&[
     (26, row("Scale", norm::scale)),
     (27, row("Slice", arrange::slice)),
     (28, row("Softmax", reduce::softmax)),
-    (29, row("Split", arrange::split)),
+    (SPLIT, row("Split", arrange::split)),
     (
         33,
         row("Logistic", |i, n| pointwise::of(i, n, UnaryKind::Sigmoid)),

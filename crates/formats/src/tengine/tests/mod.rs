@@ -33,7 +33,7 @@ fn refused(made: Result<Graph>) -> Error {
 
 #[test]
 fn truncated_and_garbled_networks_are_errors() {
-    for case in ["products", "sampling", "movement"] {
+    for case in ["products", "sampling", "movement", "first_version"] {
         damaged(&file(case), 16, |network| {
             let _ = import(network);
         });

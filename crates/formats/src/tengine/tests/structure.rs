@@ -39,12 +39,14 @@ fn ports(graph: &Graph) -> Vec<String> {
 #[test]
 fn networks_are_known_by_their_content() {
     let formats = ImporterRegistry::default();
-    let bytes = file("products");
-    for name in ["m.tmfile", "m", "m.onnx"] {
-        let found = formats
-            .probe(&bytes, name)
-            .map(|importer| importer.format());
-        assert_eq!(found, Some("tengine"), "{name}");
+    for case in ["products", "first_version"] {
+        let bytes = file(case);
+        for name in ["m.tmfile", "m", "m.onnx"] {
+            let found = formats
+                .probe(&bytes, name)
+                .map(|importer| importer.format());
+            assert_eq!(found, Some("tengine"), "{case} as {name}");
+        }
     }
     // Two bytes alone are no version.
     let found = formats.probe(&[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "m");
@@ -58,10 +60,31 @@ fn another_version_says_what_it_is() {
     let error = refused(import(&bytes));
     assert_eq!(
         (error.code(), error.got(), error.expected()),
-        (ErrorCode::Unsupported, Some("1.0"), Some("2")),
+        (ErrorCode::Unsupported, Some("1.0"), Some("0.1 or 2.0")),
         "{error}"
     );
     assert!(error.hint().is_some(), "{error}");
+}
+
+#[test]
+fn the_first_version_is_read_as_the_second() {
+    let graph = import(&file("first_version")).expect("a graph");
+    let ports = ports(&graph);
+    assert_eq!(ports[0], "x float32[1,4,7,6]");
+    assert!(
+        ports.iter().any(|port| port.ends_with(" float32[1,2,7,6]")),
+        "{ports:?}"
+    );
+}
+
+#[test]
+fn an_element_type_that_the_first_version_lacks_is_refused() {
+    let mut bytes = file("first_version");
+    let graph = word(&bytes, word(&bytes, word(&bytes, 8)) + 4);
+    let input = word(&bytes, word(&bytes, graph + 16) + 4);
+    bytes[input + 17] = 4;
+    let error = refused(import(&bytes));
+    assert_eq!(error.code(), ErrorCode::Unsupported, "{error}");
 }
 
 #[test]
