@@ -91,6 +91,8 @@ references!(
     "ort",
     "ncnn",
     "mnn",
+    "tnn",
+    "tengine",
     "opsets",
     "graphs",
     "rules",

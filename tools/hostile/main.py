@@ -10,7 +10,8 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".mnn": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
+MODELS = (".mnn", ".onnx", ".param", ".tflite", ".tmfile", ".tnnproto")
+ENDINGS = {**dict.fromkeys(MODELS, "model"), ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
 def valid():
@@ -25,6 +26,8 @@ def valid():
         yield name, data, 3
     for name, data in mutations.archived(REFERENCES / "mnn.zip", ".mnn"):
         yield name, data, 3
+    for name, data in mutations.archived(REFERENCES / "tengine.zip", ".tmfile"):
+        yield name, data, 6
     arrays = list(mutations.archived(REFERENCES / "graphs.zip", "input_0.pb"))
     for name, data in arrays[:20]:
         yield name, data, 2
@@ -37,7 +40,8 @@ def files(seed):
     yield from mutations.arrays()
     for name, data, count in valid():
         yield from mutations.both(name, data, count, seed)
-    yield from mutations.networks(REFERENCES / "ncnn.zip", seed)
+    yield from mutations.networks(REFERENCES / "ncnn.zip", ".param", ".bin", seed)
+    yield from mutations.networks(REFERENCES / "tnn.zip", ".tnnproto", ".tnnmodel", seed)
 
 
 def main():
@@ -50,7 +54,7 @@ def main():
     for name, data in files(arguments.seed):
         assert name not in index, name
         # Weights are read with the network beside them.
-        if not name.endswith(".bin"):
+        if not name.endswith((".bin", ".tnnmodel")):
             index[name] = ENDINGS.get(pathlib.Path(name).suffix, "picture")
         (arguments.folder / name).write_bytes(data)
     (arguments.folder / "index.json").write_text(json.dumps(index, indent=0))

@@ -38,15 +38,15 @@ def archived(archive, endings):
                 yield name.replace("/", "-"), cases.read(name)
 
 
-def networks(archive, seed):
-    """Networks of ncnn, one in ten of the cases, each with its weights beside it. Of some the weights are cut."""
+def networks(archive, network, weights, seed):
+    """Networks of two files with these endings, one in ten of the cases, each with its weights beside it. Of some the weights are cut."""
     with zipfile.ZipFile(archive) as cases:
-        names = sorted(name for name in cases.namelist() if name.endswith(".param"))
+        names = sorted(name for name in cases.namelist() if name.endswith(network))
         for name in names[::10]:
-            weights = cases.read(name.replace(".param", ".bin"))
-            for i, (changed_name, data) in enumerate(both(name.replace("/", "-"), cases.read(name), 6, seed)):
-                yield changed_name, data
-                yield changed_name.replace(".param", ".bin"), weights[: len(weights) // (1 + i % 2)]
+            data = cases.read(name.replace(network, weights))
+            for i, (changed_name, changed_data) in enumerate(both(name.replace("/", "-"), cases.read(name), 6, seed)):
+                yield changed_name, changed_data
+                yield changed_name.replace(network, weights), data[: len(data) // (1 + i % 2)]
 
 
 def png(width, height, rows, depth=8, colour=0):

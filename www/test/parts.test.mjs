@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
+const PARTS = ['gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'tengine', 'text', 'tflite', 'tnn'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -108,6 +108,22 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(Array.isArray(mnn.seen), JSON.stringify(mnn.seen));
   assert.ok(mnn.fetched.includes('kilim.simd.mnn.wasm'), String(mnn.fetched));
   assert.ok(!mnn.fetched.includes('kilim.simd.ncnn.wasm'), String(mnn.fetched));
+  const others = [
+    ['tnn', 'other_axes/model.tnnproto', { 'model.tnnmodel': [...references('tnn').get('other_axes/model.tnnmodel')] }],
+    ['tengine', 'convolutions/model.tmfile', {}],
+  ];
+  for (const [format, file, beside] of others) {
+    const seen = await inPage(
+      [],
+      ([model, files]) => {
+        const externalData = Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, Uint8Array.from(bytes)]));
+        return attempt(model, zeros, { externalData });
+      },
+      [[...references(format).get(file)], beside],
+    );
+    assert.ok(Array.isArray(seen.seen), JSON.stringify(seen.seen));
+    assert.ok(seen.fetched.includes(`kilim.simd.${format}.wasm`), String(seen.fetched));
+  }
   // The file is looked at before the runtime reads it.
   const broken = await inPage([], (bytes) => attempt(bytes, zeros), file.slice(0, 64));
   assert.equal(broken.seen.code, 'INVALID_MODEL', JSON.stringify(broken.seen));

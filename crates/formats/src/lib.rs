@@ -1,17 +1,22 @@
 //! Model importers: file formats to graphs. A format is an [`Importer`], found by the content
 //! of the file through the [`ImporterRegistry`].
 
+mod beside;
 pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
+#[cfg(test)]
+mod garbage;
 pub mod mnn;
 pub mod ncnn;
 pub mod onnx;
 pub mod ort;
 mod source;
 mod strangers;
+pub mod tengine;
 pub mod tflite;
+pub mod tnn;
 
 use std::iter;
 use std::ops::Range;
@@ -63,7 +68,9 @@ impl Default for ImporterRegistry {
         registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
+        registry.register(tengine::Tengine);
         registry.register(tflite::TfLite);
+        registry.register(tnn::Tnn);
         // Recognised by its structure alone: after all that have a signature.
         registry.register(mnn::Mnn);
         registry

@@ -137,6 +137,17 @@ impl<'a> ModelFile<'a> {
         }
     }
 
+    /// The bytes of a file of the model's folder.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the path leaves the folder, `Limit` where the file is larger than allowed, else what the source says.
+    pub fn external_size(&self, path: &str, limits: &Limits) -> Result<usize> {
+        check_path(path)?;
+        let size = self.external.size(path)?;
+        limits.check_file(size)?;
+        Ok(size)
+    }
+
     /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.
     ///
     /// # Errors
@@ -149,9 +160,7 @@ impl<'a> ModelFile<'a> {
         len: usize,
         limits: &Limits,
     ) -> Result<Tensor> {
-        check_path(path)?;
-        let size = self.external.size(path)?;
-        limits.check_file(size)?;
+        let size = self.external_size(path, limits)?;
         if offset.checked_add(len).is_none_or(|end| end > size) {
             return Err(Error::new(
                 ErrorCode::InvalidModel,

@@ -16,13 +16,20 @@ const IN_NCNN: [RegExp, Part[]][] = [
   [/ 8=[1-9]|quantize/i, ['quantized']],
   [/attention|sdpa|layernorm|rmsnorm|rotary/i, ['language', 'quantized']],
 ];
+/** Layers of TNN networks, as a `.tnnproto` names them, that are in other parts. */
+const IN_TNN: [RegExp, Part[]][] = [[/layernorm/i, ['language', 'quantized']]];
 /** What ncnn networks begin with, in digits and in words. */
 const NCNN = ['7767517', '\xdd\x85v\0'];
+/** The first line of TNN networks, of any version, and the versions that Tengine networks begin with. */
+const TNN = /^\s*"1 \d+ 1 42066\d{5}\b/;
+const TENGINE = '\x02\0\0\0\0\0';
 
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
   if (/\.mnn($|[?#])/i.test(name)) return ['mnn'];
+  if (/\.tnnproto($|[?#])/i.test(name)) return ['tnn'];
+  if (/\.tmfile($|[?#])/i.test(name)) return ['tengine'];
   return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -37,6 +44,8 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
+  if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];
+  if (nodes.startsWith(TENGINE)) return ['tengine'];
   return [...new Set(found(IN_ONNX))];
 }
 

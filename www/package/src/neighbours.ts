@@ -1,11 +1,14 @@
 import type { WireSource } from './source.js';
 
-/** What an ncnn network is called, with what its weights are called instead. */
-const NETWORK = /\.param(\.bin)?$/i;
+/** What networks of two files are called, with what their weights are called instead: those of ncnn and of TNN. */
+const WEIGHTS: [RegExp, string][] = [
+  [/\.param(\.bin)?$/i, '.bin'],
+  [/\.tnnproto$/i, '.tnnmodel'],
+];
 
 /**
- * The files that a model is loaded with. The weights of an ncnn network at an address, `model.param`, lie beside it in `model.bin`: they
- * are fetched from there where no file is given.
+ * The files that a model is loaded with. The weights of a network of two files at an address, `model.param`, lie beside it, in
+ * `model.bin`: they are fetched from there where no file is given.
  */
 export function withNeighbours(model: WireSource, given: Record<string, WireSource>): Record<string, WireSource> {
   if (!('url' in model) || Object.keys(given).length > 0) return given;
@@ -15,8 +18,9 @@ export function withNeighbours(model: WireSource, given: Record<string, WireSour
   } catch {
     return given;
   }
-  if (!NETWORK.test(url.pathname)) return given;
-  url.pathname = url.pathname.replace(NETWORK, '.bin');
+  const pair = WEIGHTS.find(([network]) => network.test(url.pathname));
+  if (!pair) return given;
+  url.pathname = url.pathname.replace(...pair);
   const name = url.pathname.split('/').pop() ?? '';
   return { [decodedOr(name)]: { url: url.href } };
 }

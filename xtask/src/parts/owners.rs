@@ -11,6 +11,8 @@ pub const PARTS: &[&str] = &[
     "tflite",
     "ncnn",
     "mnn",
+    "tengine",
+    "tnn",
     "language",
     "text",
     "speech",
@@ -24,15 +26,28 @@ const SHADERS: usize = 1;
 const TFLITE: usize = 2;
 const NCNN: usize = 3;
 const MNN: usize = 4;
-const LANGUAGE: usize = 5;
+const TENGINE: usize = 5;
+const TNN: usize = 6;
+const LANGUAGE: usize = 7;
 /// The words of decoders.
-const TEXT: usize = 6;
+const TEXT: usize = 8;
 /// What hears and writes.
-const SPEECH: usize = 7;
-const QUANTIZED: usize = 8;
+const SPEECH: usize = 9;
+const QUANTIZED: usize = 10;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 9;
-const REST: usize = 10;
+const MORE: usize = 11;
+const REST: usize = 12;
+
+/// What the names of functions hold that read one format, with the part that they are.
+const FORMATS: &[(&str, usize)] = &[
+    ("kilim_formats::flatbuffer", TFLITE),
+    ("kilim_formats::mnn", MNN),
+    ("kilim_formats::ncnn", NCNN),
+    ("kilim_formats::ort", TFLITE),
+    ("kilim_formats::tengine", TENGINE),
+    ("kilim_formats::tnn", TNN),
+    ("tflite", TFLITE),
+];
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -67,6 +82,7 @@ const COMMON: &[&str] = &[
     "kilim_core::passes::",
     "kilim_core::reflect::",
     "kilim_core::interrupt::",
+    "kilim_formats::beside::",
     "kilim_formats::build::",
     "kilim_formats::onnx::builder::",
     "kilim_formats::onnx::proto::",
@@ -128,16 +144,10 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             {
                 return None;
             }
-            let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];
-            if formats.iter().any(|of| name.contains(of)) {
-                return Some(TFLITE);
-            }
-            if name.contains("kilim_formats::ncnn") {
-                return Some(NCNN);
-            }
             // Whether a file is one of MNN every page asks of a file that no other format knows.
-            if name.contains("kilim_formats::mnn") && !name.contains("mnn::probe") {
-                return Some(MNN);
+            let asks = name.contains("mnn::probe");
+            if let Some((_, part)) = FORMATS.iter().find(|(of, _)| name.contains(of) && !asks) {
+                return Some(*part);
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.

@@ -108,19 +108,16 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
 }
 
 #[test]
-fn an_ncnn_network_is_shown_with_its_weights_or_without() {
+fn networks_of_two_files_are_shown_with_their_weights_or_without() {
     shown_with_weights_or_without("ncnn", "network", ["model.param", "model.bin"]);
-}
-
-#[test]
-fn an_mnn_model_is_shown_with_its_weights_or_without() {
     shown_with_weights_or_without("mnn", "beside", ["model.mnn", "model.mnn.weight"]);
+    shown_with_weights_or_without("tnn", "convolutions", ["model.tnnproto", "model.tnnmodel"]);
 }
 
-/// Shows a model of a case of `kind` whose weights lie in a file beside it, with that file and without.
-fn shown_with_weights_or_without(kind: &str, case: &str, names: [&str; 2]) {
-    let cases = Cases::of(kind);
-    let dir = folder(kind);
+/// Looks at a model of the reference cases that has a convolution, with the file of its weights and without.
+fn shown_with_weights_or_without(format: &str, case: &str, names: [&str; 2]) {
+    let cases = Cases::of(format);
+    let dir = folder(format);
     let [network, weights] = names.map(|name| {
         let file = dir.join(name);
         std::fs::write(&file, cases.file(&format!("{case}/{name}"))).expect("written");
@@ -142,6 +139,20 @@ fn shown_with_weights_or_without(kind: &str, case: &str, names: [&str; 2]) {
     );
     let error = fails(4, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
     assert!(error.contains(names[1]), "{error}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn a_tengine_network_is_shown() {
+    let dir = folder("tengine");
+    let model = dir.join("model.tmfile");
+    std::fs::write(
+        &model,
+        Cases::of("tengine").file("convolutions/model.tmfile"),
+    )
+    .expect("written");
+    let out = ok(&["inspect", &model.display().to_string(), "--backends", "cpu"]);
+    assert!(out.contains("Conv"), "{out}");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 

@@ -2,13 +2,16 @@
 //! ([`OpTable`]), and the list of what is refused ([`Refusals`]).
 
 mod graph;
+mod layers;
 mod names;
+mod pool;
 mod refusals;
 mod steps;
 mod table;
 
 pub use graph::{GraphBuilder, RANK_HINT, unify};
 pub use names::shortened;
+pub use pool::{PoolKind, covering};
 pub use refusals::{Refusals, reason, unknown_operator};
 pub use steps::number;
 pub use table::OpTable;

@@ -201,12 +201,6 @@ impl<'a> Import<'a> {
     pub fn stored(&mut self, shape: &[usize]) -> Result<Tensor> {
         self.weights.tagged(shape)
     }
-
-    /// A constant of one number.
-    pub fn float(&mut self, number: f32) -> Result<ValueId> {
-        let tensor = Tensor::scalar(number)?;
-        Ok(self.tensor_value(tensor))
-    }
 }
 
 impl Deref for Import<'_> {

@@ -3,7 +3,6 @@
 //! Blobs of ncnn have no batch: `[w]`, `[h, w]`, `[c, h, w]` or `[c, d, h, w]`. In the graph they have a dimension of 1 in front,
 //! which is what convolutions expect. Inputs keep it, as models of other formats have it; outputs are the blobs themselves.
 
-mod beside;
 mod binary;
 mod import;
 mod inputs;

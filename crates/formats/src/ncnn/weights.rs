@@ -5,9 +5,16 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::tensor::{Tensor, byte_count, element_count};
 use kilim_core::{DType, Limits};
 
-use super::beside::weights_of;
 use super::invalid;
 use crate::ModelFile;
+use crate::beside::{Pair, zeros};
+
+/// `m.param` or `m.param.bin` beside `m.bin`.
+const FILES: Pair = Pair {
+    format: "ncnn",
+    networks: &[".param.bin", ".param"],
+    weights: ".bin",
+};
 
 const HALVES: u32 = 0x0130_6B47;
 const BYTES: u32 = 0x000D_4B38;
@@ -35,7 +42,7 @@ impl<'a> Weights<'a> {
         Weights {
             source,
             limits,
-            path: weights_of(source, limits),
+            path: FILES.weights_of(source, limits),
             at: 0,
             lost: false,
             missed: false,
@@ -124,7 +131,7 @@ impl<'a> Weights<'a> {
         };
         let part = self.source.external(path, self.at, len, self.limits);
         let part = part.map_err(|error| match error.code() {
-            ErrorCode::InvalidModel => error.with_hint(OTHER),
+            ErrorCode::InvalidModel => error.with_hint(FILES.hint()),
             _ => error,
         })?;
         let next = len
@@ -133,14 +140,4 @@ impl<'a> Weights<'a> {
         self.at = next.ok_or_else(|| Error::new(ErrorCode::Limit, "the weights are too many"))?;
         Ok(part)
     }
-}
-
-const OTHER: &str = "the .bin file must be of the same network as the .param file";
-
-/// Bytes that stand for some that are not there. None of them take memory before they are read.
-fn zeros(len: usize) -> Result<Tensor> {
-    Tensor::on_demand(len, |_, to| {
-        to.fill(0);
-        Ok(())
-    })
 }

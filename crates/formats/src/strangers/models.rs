@@ -4,6 +4,8 @@ use super::{DOWNLOAD_AGAIN, EXPORT_FROM_PYTORCH, EXPORT_FROM_TENSORFLOW, File, S
 use crate::onnx::Look;
 
 const OF_NCNN: &str = "open the .param file that lies beside it; the weights are read with it";
+const OF_TNN: &str = "weights of a TNN network";
+const OPEN_TNN: &str = "open the .tnnproto file that lies beside it; the weights are read with it";
 const FROM_THE_ORIGINAL: &str = "export the original model to ONNX or TFLite";
 
 /// A length of eight bytes, then JSON of that length.
@@ -83,6 +85,12 @@ pub const BY_CONTENT: &[Stranger] = &[
             file.is_named(&[".bin"]) && (file.begins(b"Gk0\x01") || file.begins(b"8K\x0d\0"))
         },
     },
+    // `g_version_magic_number` in TNN's `source/tnn/interpreter/tnn/objseri.h`, and its second version.
+    Stranger {
+        what: OF_TNN,
+        hint: OPEN_TNN,
+        looks: |file| file.begins(b"\x02\0\xbc\xfa") || file.begins(b"\x04\0\xbc\xfa"),
+    },
     Stranger {
         what: "a TensorRT engine",
         hint: "take the .onnx file that it was made of",
@@ -113,14 +121,9 @@ pub const BY_NAME: &[Stranger] = &[
         looks: |file| file.is_named(&[".ncnn.bin"]),
     },
     Stranger {
-        what: "a TNN model",
-        hint: FROM_THE_ORIGINAL,
+        what: OF_TNN,
+        hint: OPEN_TNN,
         looks: |file| file.is_named(&[".tnnmodel"]),
-    },
-    Stranger {
-        what: "a Tengine model",
-        hint: FROM_THE_ORIGINAL,
-        looks: |file| file.is_named(&[".tmfile"]),
     },
     Stranger {
         what: "weights of a Caffe model",

@@ -131,7 +131,6 @@ const CASES: &[(&[u8], &str, &str)] = &[
         "m.bin",
         "weights, of an ncnn network for instance",
     ),
-    (b"\"1 5 1 4206624770 ,\"", "m.tnnproto", "a TNN network"),
     (
         b"name: \"LeNet\"\nlayer {\n",
         "m.prototxt",
@@ -160,7 +159,8 @@ const CASES: &[(&[u8], &str, &str)] = &[
         "m.onnx.data",
         "weights of an ONNX model",
     ),
-    (b"\x1c\0\0\0\x01\x02", "m.tmfile", "a Tengine model"),
+    (b"\x04\0\xbc\xfa\x05\0\0\0", "m", "weights of a TNN network"),
+    (b"\x1c\0\0\0", "m.tnnmodel", "weights of a TNN network"),
     (
         b"\x1c\0\0\0\x01\x02",
         "m",

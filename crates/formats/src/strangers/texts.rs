@@ -101,11 +101,6 @@ pub const KNOWN: &[Stranger] = &[
         looks: json,
     },
     Stranger {
-        what: "a TNN network",
-        hint: "export the original model to ONNX or TFLite",
-        looks: |file| begins(file, &["\"1 "]) && file.mentions("42066247"),
-    },
-    Stranger {
         what: "a Caffe network",
         hint: "export the original model to ONNX or TFLite",
         looks: |file| {

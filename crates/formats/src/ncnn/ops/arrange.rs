@@ -2,8 +2,7 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{DepthToSpace, Reshape, SpaceToDepth, Split, Tile};
-use kilim_core::{Fact, Shape};
+use kilim_core::ops::{DepthToSpace, SpaceToDepth, Tile};
 
 use super::{Outputs, fixed};
 use crate::ncnn::import::Import;
@@ -83,17 +82,7 @@ pub fn reshape(imp: &mut Import, layer: &Layer) -> Outputs {
 /// `x` in another shape.
 fn reshaped(imp: &mut Import, x: ValueId, sizes: &[Size]) -> Result<ValueId> {
     let shape = imp.vector_of(sizes)?;
-    let y = imp.op(Reshape { allow_zero: false }, &[x, shape])?;
-    // A shape that is put together when the network runs says nothing of those of its numbers that are known.
-    let dims = sizes.iter().map(dim_of).collect();
-    let dtype = imp.dtype(y);
-    let known = Fact {
-        dtype,
-        shape: Some(Shape(dims)),
-        ..Fact::default()
-    };
-    imp.declare(y, known);
-    Ok(y)
+    imp.reshape_as(x, &[shape], sizes.iter().map(dim_of).collect())
 }
 
 pub fn flatten(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -216,16 +205,7 @@ pub fn shuffle_channel(imp: &mut Import, layer: &Layer) -> Outputs {
         true => (channels / groups, groups),
         false => (groups, channels / groups),
     };
-    let rank = imp.rank(x)?;
-    let rest: Vec<Size> = (2..rank as i64)
-        .map(|axis| imp.size(x, axis))
-        .collect::<Result<_>>()?;
-    let parts = [1, groups as i64, each as i64].map(Size::Known);
-    let y = reshaped(imp, x, &[&parts[..], &rest].concat())?;
-    let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..rank + 1).collect();
-    let y = imp.transpose(y, &perm)?;
-    let whole = [1, channels as i64].map(Size::Known);
-    Ok(vec![reshaped(imp, y, &[&whole[..], &rest].concat())?])
+    Ok(vec![imp.shuffled(x, groups, each)?])
 }
 
 /// Pixels of squares become channels. In the first mode the channels of one channel stand together.
@@ -276,7 +256,5 @@ pub fn pixel_shuffle(imp: &mut Import, layer: &Layer) -> Outputs {
 pub fn glu(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
     let axis = imp.axis(x, layer.params.int(0, 0)?)?;
-    let halves = imp.apply(Split { axis }, &[Some(x)], 2)?;
-    let gate = imp.unary(kilim_core::ops::UnaryKind::Sigmoid, halves[1])?;
-    Ok(vec![imp.mul(halves[0], gate)?])
+    Ok(vec![imp.gated(x, axis)?])
 }

@@ -6,7 +6,6 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::rotary::Angles;
 use kilim_core::ops::{Attention, RotaryEmbedding};
 
-use super::product::linear;
 use super::quantized::of_rows;
 use super::{Outputs, fixed};
 use crate::ncnn::import::Import;
@@ -91,7 +90,7 @@ pub fn multi_head(imp: &mut Import, layer: &Layer) -> Outputs {
     };
     let mut parts = Vec::new();
     for (x, &(weights, bias)) in [query, key, value].into_iter().zip(&weights) {
-        let x = linear(imp, x, weights, Some(bias))?;
+        let x = imp.linear(x, weights, Some(bias))?;
         let x = imp.reshape(x, &[0, 0, heads as i64, -1])?;
         parts.push(imp.transpose(x, &[0, 2, 1, 3])?);
     }
@@ -106,7 +105,7 @@ pub fn multi_head(imp: &mut Import, layer: &Layer) -> Outputs {
     let y = imp.transpose(y, &[0, 2, 1, 3])?;
     let y = imp.reshape(y, &[0, 0, -1])?;
     let (weights_out, bias_out) = weights[3];
-    Ok(vec![linear(imp, y, weights_out, Some(bias_out))?])
+    Ok(vec![imp.linear(y, weights_out, Some(bias_out))?])
 }
 
 /// The layer `RotaryEmbed`. Rows of cosines and sines may be longer than the pairs that turn.

@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, UnaryKind};
 
-use super::{Outputs, pointwise};
+use super::Outputs;
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -144,9 +144,9 @@ pub fn eltwise(imp: &mut Import, layer: &Layer) -> Outputs {
             .ok_or_else(|| invalid("a factor is missing")),
         _ => Ok(1.0),
     };
-    let mut y = pointwise::scaled(imp, layer.input(0)?, factor(0)?)?;
+    let mut y = imp.scaled(layer.input(0)?, factor(0)?)?;
     for i in 1..layer.inputs.len() {
-        let x = pointwise::scaled(imp, layer.input(i)?, factor(i)?)?;
+        let x = imp.scaled(layer.input(i)?, factor(i)?)?;
         y = imp.binary(kind, y, x)?;
     }
     Ok(vec![y])

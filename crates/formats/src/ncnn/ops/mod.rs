@@ -246,14 +246,6 @@ fn fixed(imp: &Import, x: ValueId, axis: i64, what: &str) -> Result<usize> {
     size.ok_or_else(|| unsupported(format!("{what}, which is open")))
 }
 
-/// A list `[n]` in a shape that broadcasts along the outermost dimension of blob `x`.
-fn per_channel(imp: &mut Import, list: ValueId, x: ValueId) -> Result<ValueId> {
-    let inner = imp.blob_rank(x)?.saturating_sub(1);
-    let first = imp.rank(list)? as i64;
-    let axes: Vec<i64> = (first..first + inner as i64).collect();
-    imp.unsqueeze(list, &axes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{LAYERS, REFUSED};

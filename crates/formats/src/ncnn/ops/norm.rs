@@ -8,7 +8,7 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::{Outputs, fixed, per_channel, pointwise};
+use super::{Outputs, fixed};
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -43,7 +43,7 @@ pub fn scale(imp: &mut Import, layer: &Layer) -> Outputs {
             .refuse(1, "a bias beside factors of another blob")?;
         let by = layer.input(1)?;
         let by = if imp.blob_rank(by)? == 1 {
-            per_channel(imp, by, x)?
+            imp.per_channel(by, x)?
         } else {
             by
         };
@@ -51,11 +51,11 @@ pub fn scale(imp: &mut Import, layer: &Layer) -> Outputs {
     }
     let channels = [layer.positive(0, 0)?];
     let scale = imp.plain("scale", &channels)?;
-    let scale = per_channel(imp, scale, x)?;
+    let scale = imp.per_channel(scale, x)?;
     let mut y = imp.mul(x, scale)?;
     if layer.params.flag(1, false)? {
         let bias = imp.plain("bias", &channels)?;
-        let bias = per_channel(imp, bias, x)?;
+        let bias = imp.per_channel(bias, x)?;
         y = imp.add(y, bias)?;
     }
     Ok(vec![y])
@@ -68,7 +68,7 @@ pub fn bias(imp: &mut Import, layer: &Layer) -> Outputs {
         return Err(unsupported("blobs without channels"));
     }
     let bias = imp.plain("bias", &[layer.positive(0, 0)?])?;
-    let bias = per_channel(imp, bias, x)?;
+    let bias = imp.per_channel(bias, x)?;
     Ok(vec![imp.add(x, bias)?])
 }
 
@@ -184,7 +184,7 @@ pub fn normalize(imp: &mut Import, layer: &Layer) -> Outputs {
     let factors = imp.plain("scale", &[layer.positive(3, 0)?])?;
     let factors = match layer.params.flag(1, false)? {
         true => imp.slice(factors, 0, 0, 1)?,
-        false => per_channel(imp, factors, x)?,
+        false => imp.per_channel(factors, x)?,
     };
     let squares = imp.reduce(ReduceKind::SumSquare, x, &axes, true)?;
     let epsilon = imp.float(layer.params.float(2, 0.0001)?)?;
@@ -264,7 +264,7 @@ fn within_channel(imp: &mut Import, x: ValueId, norm: &Lrn) -> Outputs {
         activation: Activation::None,
     };
     let mean = imp.op(pool, &[squares])?;
-    let mean = pointwise::scaled(imp, mean, norm.alpha)?;
+    let mean = imp.scaled(mean, norm.alpha)?;
     let bias = imp.float(norm.bias)?;
     let base = imp.add(mean, bias)?;
     let power = imp.float(-norm.beta)?;

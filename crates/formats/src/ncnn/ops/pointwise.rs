@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
 
-use super::{Outputs, per_channel};
+use super::Outputs;
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -32,7 +32,7 @@ pub fn activated(imp: &mut Import, layer: &Layer, x: ValueId, ids: [i32; 2]) -> 
         3 => clip(param(0)?, param(1)?),
         4 => UnaryKind::Sigmoid,
         5 => UnaryKind::Mish,
-        6 => return hard_swish_of(imp, x, param(0)?, param(1)?),
+        6 => return imp.hard_swish(x, param(0)?, param(1)?),
         other => return Err(unsupported(format!("activation number {other}"))),
     };
     imp.unary(kind, x)
@@ -59,7 +59,7 @@ pub fn prelu(imp: &mut Import, layer: &Layer) -> Outputs {
     let slopes = imp.plain("slopes", &[count])?;
     let slopes = match count {
         1 => slopes,
-        _ => per_channel(imp, slopes, x)?,
+        _ => imp.per_channel(slopes, x)?,
     };
     Ok(vec![imp.op(Binary::new(BinaryKind::PRelu), &[x, slopes])?])
 }
@@ -89,16 +89,7 @@ pub fn hard_sigmoid(imp: &mut Import, layer: &Layer) -> Outputs {
 
 pub fn hard_swish(imp: &mut Import, layer: &Layer) -> Outputs {
     let (alpha, beta) = (layer.params.float(0, 0.2)?, layer.params.float(1, 0.5)?);
-    Ok(vec![hard_swish_of(imp, layer.input(0)?, alpha, beta)?])
-}
-
-/// `x * max(0, min(1, alpha * x + beta))`. Files write 1/6 with the digits of a float.
-fn hard_swish_of(imp: &mut Import, x: ValueId, alpha: f32, beta: f32) -> Result<ValueId> {
-    if (alpha - 1.0 / 6.0).abs() < 1e-6 && beta == 0.5 {
-        return imp.unary(UnaryKind::HardSwish, x);
-    }
-    let gate = imp.unary(UnaryKind::HardSigmoid { alpha, beta }, x)?;
-    imp.mul(x, gate)
+    Ok(vec![imp.hard_swish(layer.input(0)?, alpha, beta)?])
 }
 
 pub fn gelu(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -131,31 +122,14 @@ pub fn dropout(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
     Ok(vec![match layer.params.float(0, 1.0)? {
         1.0 => x,
-        scale => scaled(imp, x, scale)?,
+        scale => imp.scaled(x, scale)?,
     }])
-}
-
-/// `x * by`; `x` itself for 1.
-pub fn scaled(imp: &mut Import, x: ValueId, by: f32) -> Result<ValueId> {
-    match by {
-        1.0 => Ok(x),
-        by => {
-            let by = imp.float(by)?;
-            imp.mul(x, by)
-        }
-    }
 }
 
 /// `shift + x * scale`, of the parameters with these ids.
 fn affine(imp: &mut Import, layer: &Layer, scale: i32, shift: i32) -> Result<ValueId> {
-    let x = scaled(imp, layer.input(0)?, layer.params.float(scale, 1.0)?)?;
-    match layer.params.float(shift, 0.0)? {
-        0.0 => Ok(x),
-        shift => {
-            let shift = imp.float(shift)?;
-            imp.add(x, shift)
-        }
-    }
+    let x = imp.scaled(layer.input(0)?, layer.params.float(scale, 1.0)?)?;
+    imp.shifted(x, layer.params.float(shift, 0.0)?)
 }
 
 pub fn power(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -187,7 +161,7 @@ pub fn log(imp: &mut Import, layer: &Layer) -> Outputs {
     let y = imp.unary(UnaryKind::Log, x)?;
     Ok(vec![match layer.params.float(0, -1.0)? {
         -1.0 => y,
-        base => scaled(imp, y, 1.0 / base.ln())?,
+        base => imp.scaled(y, 1.0 / base.ln())?,
     }])
 }
 
@@ -217,7 +191,7 @@ pub fn unary_op(imp: &mut Import, layer: &Layer) -> Outputs {
         16 => UnaryKind::Tanh,
         17 => {
             let y = imp.unary(UnaryKind::Log, x)?;
-            return Ok(vec![scaled(imp, y, std::f32::consts::LOG10_E)?]);
+            return Ok(vec![imp.scaled(y, std::f32::consts::LOG10_E)?]);
         }
         18 => UnaryKind::Round,
         19 => return truncated(imp, x),

@@ -2,10 +2,11 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, AveragePool, MaxPool, Padding, ReduceKind, Window};
+use kilim_core::ops::{Padding, Window};
 
 use super::Outputs;
 use super::window::{along, around, padding};
+use crate::build::{PoolKind, covering};
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -16,53 +17,12 @@ const STRIDE: [i32; 3] = [2, 12, 22];
 const AROUND: [i32; 6] = [3, 14, 13, 15, 23, 16];
 const OUTPUT: [i32; 3] = [8, 18, 28];
 
-/// Windows of different sizes along an axis that are written out.
-const MOST_WINDOWS: i64 = 64;
-
-/// What is made of a window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Maximum,
-    Mean { counts_padding: bool },
-}
-
-impl Kind {
-    fn reduction(self) -> ReduceKind {
-        match self {
-            Kind::Maximum => ReduceKind::Max,
-            Kind::Mean { .. } => ReduceKind::Mean,
-        }
-    }
-
-    fn pool(self, imp: &mut Import, x: ValueId, window: Window) -> Result<ValueId> {
-        match self {
-            Kind::Maximum => imp.op(
-                MaxPool {
-                    window,
-                    column_major: false,
-                    channels_last: false,
-                },
-                &[x],
-            ),
-            Kind::Mean { counts_padding } => {
-                let pool = AveragePool {
-                    window,
-                    count_include_pad: counts_padding,
-                    channels_last: false,
-                    activation: Activation::None,
-                };
-                imp.op(pool, &[x])
-            }
-        }
-    }
-}
-
 /// The layer `Pooling` along `axes` axes.
 pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
     let x = layer.input(0)?;
     let kind = match layer.params.int(0, 0)? {
-        0 => Kind::Maximum,
-        1 => Kind::Mean {
+        0 => PoolKind::Maximum,
+        1 => PoolKind::Mean {
             counts_padding: layer.params.flag(6, false)?,
         },
         other => return Err(unsupported(format!("pooling number {other}"))),
@@ -86,8 +46,8 @@ pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
     };
     // Paddings that are found count in means whatever the file says: only those of the file are left out.
     let same = match kind {
-        Kind::Maximum => kind,
-        Kind::Mean { .. } => Kind::Mean {
+        PoolKind::Maximum => kind,
+        PoolKind::Mean { .. } => PoolKind::Mean {
             counts_padding: true,
         },
     };
@@ -105,7 +65,7 @@ pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
         3 if unpadded => (same, window(Padding::SameLower, false)),
         other => return Err(unsupported(format!("padding number {other} of pooling"))),
     };
-    Ok(vec![kind.pool(imp, x, window)?])
+    Ok(vec![imp.pool(kind, x, window)?])
 }
 
 /// The padding with which windows reach the end of the data, where the data's size is known; nothing where rounding up gives the same
@@ -116,7 +76,7 @@ fn full(
     kernel: &[usize],
     strides: &[usize],
     pads: &[(i64, i64)],
-    kind: Kind,
+    kind: PoolKind,
 ) -> Result<Option<Vec<usize>>> {
     let Padding::Explicit(mut sides) = padding(pads)? else {
         return Err(invalid("a padding is negative"));
@@ -128,13 +88,8 @@ fn full(
             open |= strides[i] > 1;
             continue;
         };
-        let padded = n
-            .checked_add(sides[i])
-            .and_then(|n| n.checked_add(sides[axes + i]));
-        let room = padded.and_then(|n| n.checked_sub(kernel[i]));
-        let room = room.ok_or_else(|| invalid("a window is larger than the padded input"))?;
-        let tail = room.next_multiple_of(strides[i]) - room;
-        sides[axes + i] += tail;
+        let end = covering(n, kernel[i], strides[i], sides[i], sides[axes + i]);
+        sides[axes + i] = end.ok_or_else(|| invalid("a window is larger than the padded input"))?;
     }
     if !open {
         return Ok(Some(sides));
@@ -143,7 +98,7 @@ fn full(
     let begins_behind = (0..axes).any(|i| sides[axes + i].saturating_add(strides[i]) > kernel[i]);
     if begins_behind
         || kind
-            == (Kind::Mean {
+            == (PoolKind::Mean {
                 counts_padding: true,
             })
     {
@@ -159,7 +114,7 @@ fn adaptive(
     imp: &mut Import,
     layer: &Layer,
     x: ValueId,
-    kind: Kind,
+    kind: PoolKind,
     spatial: &[i64],
 ) -> Result<ValueId> {
     let width = layer.params.int(OUTPUT[0], 0)?;
@@ -186,44 +141,7 @@ fn adaptive(
             .known()
             .and_then(|n| i32::try_from(n).ok());
         let n = n.ok_or_else(|| unsupported("adaptive pooling of data of an open size"))?;
-        y = parted(imp, y, axis, n.into(), parts, kind)?;
+        y = imp.pool_into(kind, y, axis, n.into(), parts)?;
     }
     Ok(y)
-}
-
-/// `parts` windows along one axis of `n` elements.
-fn parted(
-    imp: &mut Import,
-    x: ValueId,
-    axis: i64,
-    n: i64,
-    parts: i64,
-    kind: Kind,
-) -> Result<ValueId> {
-    if parts == n {
-        return Ok(x);
-    }
-    if !(1..=MOST_WINDOWS).contains(&parts) && (parts < 1 || n % parts != 0) {
-        return Err(unsupported("adaptive pooling of so many windows"));
-    }
-    if n % parts == 0 {
-        let axes = imp.blob_rank(x)? - 1;
-        let mut kernel = vec![1; axes];
-        kernel[axis as usize - 2] = (n / parts) as usize;
-        let window = Window {
-            strides: kernel.clone(),
-            dilations: vec![1; axes],
-            kernel,
-            padding: Padding::Valid,
-            ceil_mode: false,
-        };
-        return kind.pool(imp, x, window);
-    }
-    let mut made = Vec::new();
-    for i in 0..parts {
-        let (begin, end) = (n * i / parts, (n * (i + 1) + parts - 1) / parts);
-        let part = imp.slice(x, axis, begin, end)?;
-        made.push(imp.reduce(kind.reduction(), part, &[axis], true)?);
-    }
-    imp.concat(&made, axis)
 }

@@ -19,16 +19,6 @@ fn product(transpose_b: bool, alpha: f32) -> MatMul {
     }
 }
 
-/// Rows of `x` times the transposed weights, plus a bias.
-pub fn linear(
-    imp: &mut Import,
-    x: ValueId,
-    weights: ValueId,
-    bias: Option<ValueId>,
-) -> Result<ValueId> {
-    imp.step(product(true, 1.0), &[Some(x), Some(weights), bias])
-}
-
 /// The layer `InnerProduct`: of each row of a matrix whose rows fit the weights, else of all numbers of the blob.
 pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
     let mut x = layer.input(0)?;
@@ -60,7 +50,7 @@ pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
     if !rows && rank > 1 {
         x = imp.reshape(x, &[1, inputs as i64])?;
     }
-    let y = linear(imp, x, weights, bias)?;
+    let y = imp.linear(x, weights, bias)?;
     Ok(vec![pointwise::activated(imp, layer, y, [9, 10])?])
 }
 
@@ -184,7 +174,7 @@ pub fn gemm(imp: &mut Import, layer: &Layer) -> Outputs {
         c = Some(added_to(imp, blob, y)?);
     }
     if let Some(c) = c {
-        let c = pointwise::scaled(imp, c, p.float(1, 1.0)?)?;
+        let c = imp.scaled(c, p.float(1, 1.0)?)?;
         y = imp.add(y, c)?;
     }
     if p.flag(14, false)? {

@@ -7,7 +7,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{DequantizeLinear, QuantizeLinear, UnaryKind};
 use kilim_core::tensor::Tensor;
 
-use super::{Outputs, per_channel, pointwise};
+use super::{Outputs, pointwise};
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -153,7 +153,7 @@ fn factors(imp: &mut Import, x: ValueId, what: &str, count: usize) -> Result<Val
     let value = imp.plain(what, &[count])?;
     match count {
         1 => Ok(value),
-        _ => per_channel(imp, value, x),
+        _ => imp.per_channel(value, x),
     }
 }
 

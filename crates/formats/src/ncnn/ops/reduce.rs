@@ -3,7 +3,7 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{Cumulative, Einsum, ReduceKind, Softmax, SoftmaxKind};
 
-use super::{Outputs, pointwise};
+use super::Outputs;
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
@@ -55,11 +55,7 @@ pub fn reduction(imp: &mut Import, layer: &Layer) -> Outputs {
     if !keeps && axes.len() == rank {
         y = imp.unsqueeze(y, &[1])?;
     }
-    Ok(vec![pointwise::scaled(
-        imp,
-        y,
-        layer.params.float(2, 1.0)?,
-    )?])
+    Ok(vec![imp.scaled(y, layer.params.float(2, 1.0)?)?])
 }
 
 pub fn softmax(imp: &mut Import, layer: &Layer) -> Outputs {

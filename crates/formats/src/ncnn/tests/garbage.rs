@@ -1,19 +1,5 @@
 use super::{file, import_with};
-
-/// Reads `bytes` cut at many places, and with many bytes overwritten. What comes of it is a graph or an error.
-fn damaged(bytes: &[u8], mut read: impl FnMut(&[u8])) {
-    for len in (0..bytes.len()).step_by(2) {
-        read(&bytes[..len]);
-    }
-    let mut bytes = bytes.to_vec();
-    for at in (0..bytes.len()).step_by(4) {
-        for value in [0, 0xff, !bytes[at], b'-', b'9', b' ', b'='] {
-            let old = std::mem::replace(&mut bytes[at], value);
-            read(&bytes);
-            bytes[at] = old;
-        }
-    }
-}
+use crate::garbage::damaged;
 
 #[test]
 fn truncated_and_garbled_networks_are_errors() {
@@ -28,7 +14,7 @@ fn truncated_and_garbled_networks_are_errors() {
         "sampling",
     ] {
         let weights = file(case, "model.bin");
-        damaged(&file(case, "model.param"), |network| {
+        damaged(&file(case, "model.param"), 4, |network| {
             let _ = import_with(network, &[("m.bin", &weights)]);
         });
     }
