@@ -90,6 +90,7 @@ references!(
     "microsoft",
     "ort",
     "ncnn",
+    "gguf",
     "opsets",
     "graphs",
     "rules",

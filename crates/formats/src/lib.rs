@@ -5,6 +5,7 @@ pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
+pub mod gguf;
 pub mod ncnn;
 pub mod onnx;
 pub mod ort;
@@ -59,6 +60,7 @@ impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
         let mut registry = ImporterRegistry::empty();
+        registry.register(gguf::Gguf);
         registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);

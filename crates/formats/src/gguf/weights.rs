@@ -1,0 +1,264 @@
+//! Products with the tensors of a file, and rows of them.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use kilim_core::DType;
+use kilim_core::error::{Error, Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{Activation, Gather, GatherBlockQuantized, MatMul, MatMulNBits};
+use kilim_core::tensor::Tensor;
+
+use super::blocks::{Form, unpacked};
+use super::header::{Header, TensorInfo};
+use super::invalid;
+use crate::ModelFile;
+use crate::build::GraphBuilder;
+
+/// Names of tensors that an error shows.
+const SHOWN: usize = 8;
+
+/// The tensors of a file, each once in the graph.
+pub struct Weights<'a> {
+    source: &'a ModelFile<'a>,
+    header: &'a Header<'a>,
+    matrices: HashMap<String, Matrix>,
+    used: RefCell<HashSet<String>>,
+}
+
+/// A matrix `[rows, columns]` in the graph.
+#[derive(Clone, Copy)]
+struct Matrix {
+    rows: usize,
+    columns: usize,
+    values: Values,
+}
+
+#[derive(Clone, Copy)]
+enum Values {
+    Plain(ValueId),
+    Packed {
+        numbers: ValueId,
+        scales: ValueId,
+        zeros: Option<ValueId>,
+        bits: usize,
+        block: usize,
+    },
+}
+
+impl<'a> Weights<'a> {
+    pub fn new(source: &'a ModelFile<'a>, header: &'a Header<'a>) -> Weights<'a> {
+        Weights {
+            source,
+            header,
+            matrices: HashMap::new(),
+            used: RefCell::default(),
+        }
+    }
+
+    /// Whether the file has a tensor `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.header.tensor(name).is_some()
+    }
+
+    /// Refuses tensors that nothing has asked for, but for `others`: they would change the results.
+    ///
+    /// # Errors
+    /// `Unsupported` where there are any.
+    pub fn check_all_used(&self, others: &[&str]) -> Result<()> {
+        let used = self.used.borrow();
+        let unused = |name: &&str| !used.contains(*name) && !others.contains(name);
+        let mut unused: Vec<_> = self.header.names().filter(unused).collect();
+        unused.sort_unstable();
+        if unused.is_empty() {
+            return Ok(());
+        }
+        let shown = &unused[..unused.len().min(SHOWN)];
+        let e = unsupported("tensors that this architecture is not known to have");
+        Err(e.with_got(format!("{}, {} in all", shown.join(", "), unused.len())))
+    }
+
+    /// The elements of a tensor that are not packed, which has these dimensions.
+    ///
+    /// # Errors
+    /// `InvalidModel` where it is missing, of another shape or beyond the end of the file; `Unsupported` where it is packed.
+    pub fn plain(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        let info = self.info(name)?;
+        if info.shape != shape {
+            let e = invalid("a tensor of an unexpected shape").with_input(name);
+            return Err(e
+                .with_expected(format!("{shape:?}"))
+                .with_got(format!("{:?}", info.shape)));
+        }
+        let raw = self.raw(info)?;
+        let plain = info.of.plain(&raw, shape);
+        plain.map_err(|e| e.with_input(name))
+    }
+
+    /// A vector of `len` numbers, as `float32`.
+    ///
+    /// # Errors
+    /// Those of [`Weights::plain`].
+    pub fn vector(&self, b: &mut GraphBuilder, name: &str, len: usize) -> Result<ValueId> {
+        let tensor = self.plain(name, &[len])?;
+        let value = b.add_constant(name, tensor);
+        b.cast(value, DType::F32)
+    }
+
+    /// The rows of a matrix.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the tensor is missing or no matrix.
+    pub fn rows(&self, name: &str) -> Result<usize> {
+        let info = self.info(name)?;
+        match info.shape[..] {
+            [rows, _] => Ok(rows),
+            _ => Err(not_a_matrix(info)),
+        }
+    }
+
+    /// `x · wᵀ + bias` with the matrix `w` of the name, of `rows` rows, and a bias `[rows]`.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the tensor is missing or of another shape, `Unsupported` for its type of elements.
+    pub fn product(
+        &mut self,
+        b: &mut GraphBuilder,
+        x: ValueId,
+        name: &str,
+        rows: usize,
+        bias: Option<ValueId>,
+    ) -> Result<ValueId> {
+        let matrix = self.matrix(b, name)?;
+        if matrix.rows != rows {
+            let e = invalid("a matrix with another number of rows").with_input(name);
+            return Err(e.with_expected(rows).with_got(matrix.rows));
+        }
+        let made = match matrix.values {
+            Values::Plain(w) => {
+                let w = b.cast(w, DType::F32)?;
+                let op = MatMul {
+                    transpose_b: true,
+                    ..MatMul::default()
+                };
+                b.step(op, &[Some(x), Some(w), bias])
+            }
+            Values::Packed {
+                numbers,
+                scales,
+                zeros,
+                bits,
+                block,
+            } => {
+                let op = MatMulNBits {
+                    k: matrix.columns,
+                    n: matrix.rows,
+                    bits,
+                    block,
+                    // As ggml does on a CPU: it rounds what it multiplies with packed numbers to blocks of `Q8_0` or `Q8_K`.
+                    int8: true,
+                    activation: Activation::None,
+                };
+                let inputs = [Some(x), Some(numbers), Some(scales), zeros, None, bias];
+                b.step(op, &inputs)
+            }
+        };
+        made.map_err(|e| e.with_input(name))
+    }
+
+    /// The rows at `indices` of the matrix of the name, which has `columns` columns, as `float32`.
+    ///
+    /// # Errors
+    /// Those of [`Weights::product`].
+    pub fn gather(
+        &mut self,
+        b: &mut GraphBuilder,
+        indices: ValueId,
+        name: &str,
+        columns: usize,
+    ) -> Result<ValueId> {
+        let matrix = self.matrix(b, name)?;
+        if matrix.columns != columns {
+            let e = invalid("a matrix with another number of columns").with_input(name);
+            return Err(e.with_expected(columns).with_got(matrix.columns));
+        }
+        match matrix.values {
+            Values::Plain(table) => {
+                let rows = b.op(Gather { axis: 0 }, &[table, indices])?;
+                b.cast(rows, DType::F32)
+            }
+            Values::Packed {
+                numbers,
+                scales,
+                zeros,
+                bits,
+                block,
+            } => {
+                let op = GatherBlockQuantized {
+                    gather_axis: 0,
+                    quantize_axis: 1,
+                    block,
+                    bits,
+                };
+                b.step(op, &[Some(numbers), Some(indices), Some(scales), zeros])
+            }
+        }
+    }
+
+    fn info(&self, name: &str) -> Result<&'a TensorInfo<'a>> {
+        let info = self.header.tensor(name);
+        self.used.borrow_mut().insert(name.to_string());
+        info.ok_or_else(|| invalid(format!("the file has no tensor `{name}`")))
+    }
+
+    /// The bytes of a tensor.
+    fn raw(&self, info: &TensorInfo) -> Result<Tensor> {
+        let raw = self.source.part(info.data.start, info.data.len());
+        raw.map_err(|e| e.with_input(info.name))
+    }
+
+    /// A matrix, brought into the graph where it is asked for first.
+    fn matrix(&mut self, b: &mut GraphBuilder, name: &str) -> Result<Matrix> {
+        if let Some(matrix) = self.matrices.get(name) {
+            return Ok(*matrix);
+        }
+        let info = self.info(name)?;
+        let [rows, columns] = info.shape[..] else {
+            return Err(not_a_matrix(info));
+        };
+        let raw = self.raw(info)?;
+        let values = match info.of.form {
+            Form::Plain(dtype) if dtype.is_float() => {
+                let tensor = info.of.plain(&raw, &info.shape)?;
+                Values::Plain(b.add_constant(name, tensor))
+            }
+            _ => {
+                let packed = unpacked(info.of, &raw, [rows, columns]);
+                let packed = packed.map_err(|e| e.with_input(name))?;
+                let mut constant = |what: &str, tensor| {
+                    let name = format!("{name}/{what}");
+                    b.add_constant(&name, tensor)
+                };
+                Values::Packed {
+                    numbers: constant("numbers", packed.numbers),
+                    scales: constant("scales", packed.scales),
+                    zeros: packed.zeros.map(|zeros| constant("zeros", zeros)),
+                    bits: packed.bits,
+                    block: packed.block,
+                }
+            }
+        };
+        let matrix = Matrix {
+            rows,
+            columns,
+            values,
+        };
+        self.matrices.insert(name.to_string(), matrix);
+        Ok(matrix)
+    }
+}
+
+fn not_a_matrix(info: &TensorInfo) -> Error {
+    let e = invalid("a tensor that is no matrix").with_input(info.name);
+    e.with_got(format!("{:?}", info.shape))
+}
