@@ -19,9 +19,13 @@ const IN_NCNN: [RegExp, Part[]][] = [
 /** What ncnn networks begin with, in digits and in words. */
 const NCNN = ['7767517', '\xdd\x85v\0'];
 
+/** What GGUF files need: they are decoders, most of them with packed weights. */
+const OF_GGUF: Part[] = ['gguf', 'language', 'quantized'];
+
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
+  if (/\.gguf($|[?#])/i.test(name)) return OF_GGUF;
   return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -34,6 +38,7 @@ export function partsIn(bytes: Uint8Array): Part[] {
   if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
+  if (nodes.startsWith('GGUF')) return OF_GGUF;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   return [...new Set(found(IN_ONNX))];
 }

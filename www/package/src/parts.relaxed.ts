@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.relaxed.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
   ncnn: () => new URL('./kilim.relaxed.ncnn.wasm', import.meta.url),
+  gguf: () => new URL('./kilim.relaxed.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   text: () => new URL('./kilim.relaxed.text.wasm', import.meta.url),
   speech: () => new URL('./kilim.relaxed.speech.wasm', import.meta.url),

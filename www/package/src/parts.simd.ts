@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.simd.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
   ncnn: () => new URL('./kilim.simd.ncnn.wasm', import.meta.url),
+  gguf: () => new URL('./kilim.simd.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
   text: () => new URL('./kilim.simd.text.wasm', import.meta.url),
   speech: () => new URL('./kilim.simd.speech.wasm', import.meta.url),

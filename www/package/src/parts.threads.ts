@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.threads.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.threads.tflite.wasm', import.meta.url),
   ncnn: () => new URL('./kilim.threads.ncnn.wasm', import.meta.url),
+  gguf: () => new URL('./kilim.threads.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
   text: () => new URL('./kilim.threads.text.wasm', import.meta.url),
   speech: () => new URL('./kilim.threads.speech.wasm', import.meta.url),

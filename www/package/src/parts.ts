@@ -6,7 +6,7 @@ import type { Binary } from './protocol.js';
  * The parts of a build beside its core, which every page fetches (`xtask/src/parts/owners.rs` says what is in them). The core calls for a
  * part when something of it is called; what is known to be needed is fetched before.
  */
-export const PARTS = ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'] as const;
+export const PARTS = ['gpu', 'shaders', 'tflite', 'ncnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Where the parts of a build lie. */

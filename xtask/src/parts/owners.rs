@@ -10,6 +10,7 @@ pub const PARTS: &[&str] = &[
     "shaders",
     "tflite",
     "ncnn",
+    "gguf",
     "language",
     "text",
     "speech",
@@ -22,15 +23,16 @@ const GPU: usize = 0;
 const SHADERS: usize = 1;
 const TFLITE: usize = 2;
 const NCNN: usize = 3;
-const LANGUAGE: usize = 4;
+const GGUF: usize = 4;
+const LANGUAGE: usize = 5;
 /// The words of decoders.
-const TEXT: usize = 5;
+const TEXT: usize = 6;
 /// What hears and writes.
-const SPEECH: usize = 6;
-const QUANTIZED: usize = 7;
+const SPEECH: usize = 7;
+const QUANTIZED: usize = 8;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 8;
-const REST: usize = 9;
+const MORE: usize = 9;
+const REST: usize = 10;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -73,6 +75,9 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
+/// What the names of functions hold that read GGUF files, their tokenizers included.
+const OF_GGUF: &[&str] = &["kilim_formats::gguf", "kilim_text::gguf"];
+
 /// What the names of functions hold that make words: those of the crate and of its classes in JavaScript, and its random numbers.
 const WORDS: &[&str] = &["kilim_text", "kilim_web::text", "chacha20", "rand_chacha"];
 
@@ -108,7 +113,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if of_gpu && !piece {
                 return Some(GPU);
             }
-            for (names, part) in [(SPOKEN, SPEECH), (WORDS, TEXT)] {
+            for (names, part) in [(OF_GGUF, GGUF), (SPOKEN, SPEECH), (WORDS, TEXT)] {
                 let is_of = names.iter().any(|of| name.contains(of));
                 if is_of && (piece || binary.sizes[own] > SMALL) {
                     return Some(part);

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::error::{ErrorCode, Result, unsupported};
 use kilim_core::ops::check_rank;
+use kilim_core::tensor::AlignedBytes;
 
 use super::blocks::{self, ElementType};
 use super::invalid;
@@ -145,22 +146,24 @@ fn tensor<'a>(reader: &mut Reader<'a>) -> Result<(TensorInfo<'a>, usize)> {
 /// Bytes with which reading a header begins.
 const FIRST: usize = 1 << 20;
 
-/// Calls `read` with the header of a file that is not in memory, of which the beginning is read, as much as is needed.
+/// Calls `read` with the header of a file of `size` bytes, of which `begin` reads the beginning: as much as is needed.
 ///
 /// # Errors
-/// Those of [`Header::read`], of `read`, and `Io` where the file cannot be read; `Limit` where memory is short.
-pub fn with_header<T>(file: &dyn FileParts, read: impl FnOnce(&Header) -> Result<T>) -> Result<T> {
+/// Those of [`Header::read`], of `begin` and of `read`; `Limit` where memory is short.
+pub fn with_header<T>(
+    size: usize,
+    begin: &dyn Fn(&mut [u8]) -> Result<()>,
+    read: impl FnOnce(&Header) -> Result<T>,
+) -> Result<T> {
     let mut len = FIRST;
     loop {
-        len = len.min(file.size());
-        let mut bytes = Vec::new();
-        let reserved = bytes.try_reserve_exact(len);
-        reserved.map_err(|_| Error::new(ErrorCode::Limit, "no memory for a file's header"))?;
-        bytes.resize(len, 0);
-        file.read(0, &mut bytes)?;
-        match Header::read(&bytes) {
+        len = len.min(size);
+        let mut bytes = AlignedBytes::zeroed(len)?;
+        begin(bytes.as_mut_slice())?;
+        let bytes = bytes.as_slice();
+        match Header::read(bytes) {
             Ok(header) => return read(&header),
-            Err(e) if len == file.size() || !probe(&bytes) => return Err(e),
+            Err(e) if len == size || !probe(bytes) => return Err(e),
             Err(e) if e.code() == ErrorCode::InvalidModel => len = len.saturating_mul(2),
             Err(e) => return Err(e),
         }
@@ -169,8 +172,8 @@ pub fn with_header<T>(file: &dyn FileParts, read: impl FnOnce(&Header) -> Result
 
 /// Where the large tensors of a file lie; none of a file that is garbled, which whoever has all of its bytes says.
 pub fn weights(file: &dyn FileParts) -> Vec<Range<usize>> {
-    let size = file.size();
-    let large = with_header(file, |header| Ok(header.large())).unwrap_or_default();
+    let (size, begin) = (file.size(), |to: &mut [u8]| file.read(0, to));
+    let large = with_header(size, &begin, |header| Ok(header.large())).unwrap_or_default();
     match large.last() {
         Some(last) if last.end > size => Vec::new(),
         _ => large,

@@ -49,6 +49,14 @@ impl Importer for Gguf {
     }
 }
 
+/// Words that a text of the model has at most.
+///
+/// # Errors
+/// `Unsupported` for an architecture that Kilim does not have, `InvalidModel` where its metadata are incomplete.
+pub fn context(header: &Header) -> Result<usize> {
+    Ok(sizes::Sizes::read(&header.metadata, header.count())?.context)
+}
+
 fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidModel, message)
 }
