@@ -2,7 +2,7 @@
 
 use crate::build::OpTable;
 
-/// A decoder of attention and a gated product in each layer. Biases, norms of heads and norms behind a layer's halves are there
+/// A decoder of attention, or a short convolution, and a gated product in each layer. Biases, norms of heads and norms behind a layer's halves are there
 /// where the file has them.
 #[derive(Debug)]
 pub struct Architecture {
@@ -16,6 +16,8 @@ pub struct Architecture {
     pub scores_by_width: Option<usize>,
     /// Every so many layers one does not turn its heads; never, where it is 0.
     pub unturned: usize,
+    /// The tensor of the norm in front of the head, where it has another name than `output_norm`.
+    pub last_norm: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ const LLAMA: Architecture = Architecture {
     windows: Windows::None,
     scores_by_width: None,
     unturned: 0,
+    last_norm: "output_norm",
 };
 
 const QWEN: Architecture = Architecture {
@@ -89,6 +92,13 @@ pub static ARCHITECTURES: OpTable<&str, Architecture> = OpTable(&[
             },
             scores_by_width: Some(62),
             ..GEMMA
+        },
+    ),
+    (
+        "lfm2",
+        Architecture {
+            last_norm: "token_embd_norm",
+            ..QWEN
         },
     ),
     ("llama", LLAMA),

@@ -140,11 +140,14 @@ impl Decoder<'_> {
         format!("blk.{layer}.{what}")
     }
 
-    /// A layer: attention, then the gated product, each normalised before and added to what it was made of.
+    /// A layer: attention or a convolution, then the gated product, each normalised before and added to what it was made of.
     fn layer(&mut self, layer: usize, x: ValueId) -> Result<ValueId> {
         let around = self.b.enter(&self.tensor(layer, "attn"));
         let normed = self.norm(x, &self.tensor(layer, "attn_norm"))?;
-        let y = self.attention(layer, normed)?;
+        let y = match self.convolves(layer) {
+            true => self.convolution(layer, normed)?,
+            false => self.attention(layer, normed)?,
+        };
         let y = self.norm_where_there(y, &self.tensor(layer, "post_attention_norm"))?;
         let x = self.b.add(x, y)?;
         self.b.leave(around);
@@ -160,7 +163,11 @@ impl Decoder<'_> {
     /// The scores of all words, with the rows of the embedding where the file has no others.
     fn head(&mut self, x: ValueId) -> Result<ValueId> {
         let around = self.b.enter("output");
-        let x = self.norm(x, "output_norm")?;
+        let norms = ["output_norm", self.sizes.architecture.last_norm];
+        let norm = norms
+            .into_iter()
+            .find(|name| self.weights.has(&format!("{name}.weight")));
+        let x = self.norm(x, norm.unwrap_or(norms[0]))?;
         let name = match self.weights.has("output.weight") {
             true => "output.weight",
             false => "token_embd.weight",
@@ -226,10 +233,7 @@ impl Decoder<'_> {
             }
         };
         let gate = match self.sizes.architecture.gate {
-            Gate::Silu => {
-                let share = self.b.unary(UnaryKind::Sigmoid, gate)?;
-                self.b.mul(gate, share)?
-            }
+            Gate::Silu => self.b.unary(UnaryKind::Swish { alpha: 1.0 }, gate)?,
             Gate::Gelu => self.b.unary(UnaryKind::Gelu { tanh: true }, gate)?,
         };
         let inner = self.b.mul(gate, up)?;

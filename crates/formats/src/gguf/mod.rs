@@ -7,6 +7,7 @@ mod angles;
 mod architecture;
 mod attention;
 mod blocks;
+mod convolution;
 mod decoder;
 mod header;
 mod metadata;

@@ -110,9 +110,21 @@ impl<'a> Weights<'a> {
     /// # Errors
     /// `InvalidModel` where the tensor is missing or no matrix.
     pub fn rows(&self, name: &str) -> Result<usize> {
+        Ok(self.dimensions(name)?[0])
+    }
+
+    /// The columns of a matrix.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the tensor is missing or no matrix.
+    pub fn columns(&self, name: &str) -> Result<usize> {
+        Ok(self.dimensions(name)?[1])
+    }
+
+    fn dimensions(&self, name: &str) -> Result<[usize; 2]> {
         let info = self.info(name)?;
         match info.shape[..] {
-            [rows, _] => Ok(rows),
+            [rows, columns] => Ok([rows, columns]),
             _ => Err(not_a_matrix(info)),
         }
     }
