@@ -10,7 +10,7 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
+ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".gguf": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
 def valid():
@@ -23,6 +23,8 @@ def valid():
                 yield name, data, count
     for name, data in mutations.archived(REFERENCES / "tflite.zip", ".tflite"):
         yield name, data, 3
+    for name, data in mutations.archived(REFERENCES / "gguf.zip", ".gguf"):
+        yield name, data, 6
     arrays = list(mutations.archived(REFERENCES / "graphs.zip", "input_0.pb"))
     for name, data in arrays[:20]:
         yield name, data, 2

@@ -48,15 +48,14 @@ impl Tables {
         ]))
     }
 
-    /// Cosines and sines `[batch or 1, words, 1, pairs]` of the places `[batch or 1, words]`.
+    /// Cosines and sines `[batch or 1, words, pairs]` of the places `[batch or 1, words]`.
     ///
     /// # Errors
     /// What inference says of places of another shape.
     pub fn at(self, b: &mut GraphBuilder, places: ValueId) -> Result<[ValueId; 2]> {
         let mut found = self.0;
         for table in &mut found {
-            let rows = b.op(Gather { axis: 0 }, &[*table, places])?;
-            *table = b.unsqueeze(rows, &[2])?;
+            *table = b.op(Gather { axis: 0 }, &[*table, places])?;
         }
         Ok(found)
     }

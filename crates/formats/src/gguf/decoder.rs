@@ -37,7 +37,7 @@ pub struct Text {
     pub before: ValueId,
     /// Words so far of the longest sequence, `[1]`.
     pub total: ValueId,
-    /// Cosines and sines of the new words, `[batch, words, 1, pairs]`.
+    /// Cosines and sines of the new words, `[batch, words, pairs]`.
     pub angles: [ValueId; 2],
     /// Those of layers with windows.
     pub angles_of_windows: [ValueId; 2],

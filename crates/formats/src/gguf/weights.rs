@@ -105,6 +105,23 @@ impl<'a> Weights<'a> {
         b.cast(value, DType::F32)
     }
 
+    /// Vectors of such lengths one behind the other, as `float32`; `None` where the file has none of them.
+    ///
+    /// # Errors
+    /// Those of [`Weights::plain`]; `Unsupported` where some are missing.
+    pub fn vectors(
+        &self,
+        b: &mut GraphBuilder,
+        parts: &[(&str, usize)],
+    ) -> Result<Option<ValueId>> {
+        if !parts.iter().any(|(name, _)| self.has(name)) {
+            return Ok(None);
+        }
+        let vectors = parts.iter().map(|(name, len)| self.vector(b, name, *len));
+        let vectors = vectors.collect::<Result<Vec<_>>>()?;
+        b.concat(&vectors, 0).map(Some)
+    }
+
     /// The rows of a matrix.
     ///
     /// # Errors
@@ -124,7 +141,7 @@ impl<'a> Weights<'a> {
     fn dimensions(&self, name: &str) -> Result<[usize; 2]> {
         let info = self.info(name)?;
         match info.shape[..] {
-            [rows, columns] => Ok([rows, columns]),
+            [rows, columns] if rows > 0 && columns > 0 => Ok([rows, columns]),
             _ => Err(not_a_matrix(info)),
         }
     }
@@ -141,11 +158,42 @@ impl<'a> Weights<'a> {
         rows: usize,
         bias: Option<ValueId>,
     ) -> Result<ValueId> {
-        let matrix = self.matrix(b, name)?;
-        if matrix.rows != rows {
-            let e = invalid("a matrix with another number of rows").with_input(name);
-            return Err(e.with_expected(rows).with_got(matrix.rows));
+        self.stacked_product(b, x, &[(name, rows)], bias)
+    }
+
+    /// Whether tensors are matrices of one type of elements and as many columns, so that they can stand below each other in one.
+    pub fn stack(&self, names: &[String]) -> bool {
+        let mut forms = names.iter().map(|name| {
+            let info = self.header.tensor(name)?;
+            let [_, columns] = info.shape[..] else {
+                return None;
+            };
+            Some((info.of.name, columns))
+        });
+        let first = forms.next().flatten();
+        first.is_some() && forms.all(|form| form == first)
+    }
+
+    /// `x · wᵀ + bias` with the matrices of the names below each other, each with so many rows.
+    ///
+    /// # Errors
+    /// Those of [`Weights::product`].
+    pub fn stacked_product(
+        &mut self,
+        b: &mut GraphBuilder,
+        x: ValueId,
+        parts: &[(&str, usize)],
+        bias: Option<ValueId>,
+    ) -> Result<ValueId> {
+        for (name, rows) in parts {
+            let [got, _] = self.dimensions(name)?;
+            if got != *rows {
+                let e = invalid("a matrix with another number of rows").with_input(name);
+                return Err(e.with_expected(rows).with_got(got));
+            }
         }
+        let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+        let matrix = self.matrix(b, &names)?;
         let made = match matrix.values {
             Values::Plain(w) => {
                 let w = b.cast(w, DType::F32)?;
@@ -175,7 +223,7 @@ impl<'a> Weights<'a> {
                 b.step(op, &inputs)
             }
         };
-        made.map_err(|e| e.with_input(name))
+        made.map_err(|e| e.with_input(names.join(", ")))
     }
 
     /// The rows at `indices` of the matrix of the name, which has `columns` columns, as `float32`.
@@ -189,7 +237,7 @@ impl<'a> Weights<'a> {
         name: &str,
         columns: usize,
     ) -> Result<ValueId> {
-        let matrix = self.matrix(b, name)?;
+        let matrix = self.matrix(b, &[name])?;
         if matrix.columns != columns {
             let e = invalid("a matrix with another number of columns").with_input(name);
             return Err(e.with_expected(columns).with_got(matrix.columns));
@@ -229,24 +277,31 @@ impl<'a> Weights<'a> {
         raw.map_err(|e| e.with_input(info.name))
     }
 
-    /// A matrix, brought into the graph where it is asked for first.
-    fn matrix(&mut self, b: &mut GraphBuilder, name: &str) -> Result<Matrix> {
-        if let Some(matrix) = self.matrices.get(name) {
+    /// The matrices of the names below each other, of one type and as many columns: brought into the graph where they are asked for
+    /// first.
+    fn matrix(&mut self, b: &mut GraphBuilder, names: &[&str]) -> Result<Matrix> {
+        let name = names.join("+");
+        if let Some(matrix) = self.matrices.get(&name) {
             return Ok(*matrix);
         }
-        let info = self.info(name)?;
-        let [rows, columns] = info.shape[..] else {
-            return Err(not_a_matrix(info));
-        };
-        let raw = self.raw(info)?;
+        let [mut rows, mut columns] = [0, 0];
+        let mut raws = Vec::new();
+        for part in names {
+            let [below, of_part] = self.dimensions(part)?;
+            raws.push(self.raw(self.info(part)?)?);
+            // There are no more rows than bytes in the file.
+            (rows, columns) = (rows + below, of_part);
+        }
+        let info = self.info(names[0])?;
+        let raw = below_each_other(raws)?;
         let values = match info.of.form {
             Form::Plain(dtype) if dtype.is_float() => {
-                let tensor = info.of.plain(&raw, &info.shape)?;
-                Values::Plain(b.add_constant(name, tensor))
+                let tensor = info.of.plain(&raw, &[rows, columns])?;
+                Values::Plain(b.add_constant(&name, tensor))
             }
             _ => {
                 let packed = unpacked(info.of, &raw, [rows, columns]);
-                let packed = packed.map_err(|e| e.with_input(name))?;
+                let packed = packed.map_err(|e| e.with_input(&name))?;
                 let mut constant = |what: &str, tensor| {
                     let name = format!("{name}/{what}");
                     b.add_constant(&name, tensor)
@@ -265,9 +320,29 @@ impl<'a> Weights<'a> {
             columns,
             values,
         };
-        self.matrices.insert(name.to_string(), matrix);
+        self.matrices.insert(name, matrix);
         Ok(matrix)
     }
+}
+
+/// The bytes of several tensors, one behind the other, each read when it is needed.
+fn below_each_other(mut raws: Vec<Tensor>) -> Result<Tensor> {
+    if raws.len() == 1 {
+        return Ok(raws.remove(0));
+    }
+    let len = raws.iter().map(Tensor::byte_len).sum();
+    Tensor::on_demand(len, move |from, to| {
+        let mut start = 0;
+        for raw in &raws {
+            let end = start + raw.byte_len();
+            let (a, b) = (from.max(start), (from + to.len()).min(end));
+            if a < b {
+                raw.copy_to(a - start, &mut to[a - from..b - from])?;
+            }
+            start = end;
+        }
+        Ok(())
+    })
 }
 
 fn not_a_matrix(info: &TensorInfo) -> Error {
