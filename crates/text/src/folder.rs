@@ -31,13 +31,14 @@ impl Folder {
     /// `Io` where a file is missing or cannot be read, `InvalidModel` where a setting cannot be understood, `Input`
     /// where there are several models and none is chosen.
     pub fn open(path: &Path, file: Option<&Path>) -> Result<Folder> {
-        let path_of_file = file.map_or_else(|| path.to_path_buf(), |file| path.join(file));
-        if let Some(inside) = gguf(&path_of_file)? {
+        let chosen = file.map(|file| path.join(file)).or_else(|| only_gguf(path));
+        let model = chosen.unwrap_or_else(|| path.to_path_buf());
+        if let Some(inside) = gguf(&model)? {
             return Ok(Folder {
                 path: path.to_path_buf(),
                 settings: inside.settings.clone(),
                 inside: Some(inside),
-                model: path_of_file,
+                model,
             });
         }
         let genai: Option<GenAi> = read_json(&path.join("genai_config.json"))?;
@@ -95,6 +96,18 @@ impl Folder {
         };
         Chat::new(template, settings.unwrap_or_default())
     }
+}
+
+/// The GGUF file of a folder without settings, where there is one.
+fn only_gguf(path: &Path) -> Option<PathBuf> {
+    let settings = ["genai_config.json", "config.json"];
+    if settings.iter().any(|name| path.join(name).is_file()) {
+        return None;
+    }
+    let entries = fs::read_dir(path).ok()?;
+    let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut files = files.filter(|file| file.extension().is_some_and(|end| end == "gguf"));
+    files.next().filter(|_| files.next().is_none())
 }
 
 /// What a GGUF file says of its words; `None` of a folder or another file.

@@ -7,7 +7,10 @@ const BEGIN = 32 << 20;
 
 const isGguf = (path: string): boolean => /\.gguf$/i.test(path);
 
-/** The GGUF file that a source is, that `file` names in its folder, or that is the only one there; `undefined` where there is none. */
+/** Settings of the models that are no GGUF files. */
+const SETTINGS = ['genai_config.json', 'config.json'];
+
+/** The GGUF file that a source is, that `file` names, or that is the only one in a folder without settings; `undefined` where there is none. */
 export async function ggufOf(
   source: FolderSource,
   folder: Folder,
@@ -18,7 +21,9 @@ export async function ggufOf(
     const url = new URL(source, globalThis.location?.href);
     if (isGguf(url.pathname)) return url;
   }
-  const path = file ?? (folder.paths?.length === 1 ? folder.paths[0] : undefined);
+  const paths = folder.paths ?? [];
+  const [only, ...others] = SETTINGS.some((name) => paths.includes(name)) ? [] : paths.filter(isGguf);
+  const path = file ?? (others.length === 0 ? only : undefined);
   return path !== undefined && isGguf(path) ? folder.find(path, signal) : undefined;
 }
 
