@@ -169,6 +169,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 ("language", LANGUAGE),
                 ("text", TEXT),
                 ("speech", SPEECH),
+                ("gguf", GGUF),
                 // Not of WebGPU itself: any model may come this way.
                 ("gpu", MORE),
             ];

@@ -83,3 +83,20 @@ fn what_a_file_has_and_kilim_does_not_is_refused_by_name() {
     assert_eq!(error.code(), ErrorCode::Unsupported);
     assert!(error.message().contains("rope.scaling.type"), "{error}");
 }
+
+#[test]
+fn elements_that_cannot_be_read_are_listed_together() {
+    let mut bytes = decoder("llama-supers");
+    // Behind the name: the number of dimensions, two of them, and the type, which becomes IQ3_S.
+    for name in ["token_embd.weight", "blk.0.attn_q.weight"] {
+        let at = bytes
+            .windows(name.len())
+            .position(|part| part == name.as_bytes());
+        let at = at.expect("the tensor is there") + name.len() + 4 + 16;
+        bytes[at] = 21;
+    }
+    let error = refused(import(&bytes));
+    assert_eq!(error.code(), ErrorCode::Unsupported);
+    let says = "elements of type IQ3_S at `blk.0.attn_q.weight`, `token_embd.weight`";
+    assert!(error.message().contains(says), "{error}");
+}
