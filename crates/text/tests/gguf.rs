@@ -11,10 +11,10 @@ use serde_json::Value;
 
 const KINDS: [&str; 2] = ["words-joined", "words-pieces"];
 
-/// A model in a file of its own.
-fn file(kind: &str) -> PathBuf {
+/// A model in a file of the test's own.
+fn file(test: &str, kind: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let file = folder.join(format!("{kind}-{}.gguf", std::process::id()));
+    let file = folder.join(format!("{test}-{kind}.gguf"));
     let bytes = Cases::of("ggml")
         .file(&format!("{kind}/model.gguf"))
         .to_vec();
@@ -37,7 +37,7 @@ fn numbers(words: &Value) -> Vec<u32> {
 #[test]
 fn words_are_those_of_the_package_that_trained_the_tokenizer() {
     for kind in KINDS {
-        let file = file(kind);
+        let file = file("encode", kind);
         let folder = Folder::open(&file, None).expect(kind);
         let tokenizer = folder.tokenizer().expect(kind);
         for case in told(kind)["texts"].as_array().expect("texts") {
@@ -59,7 +59,7 @@ fn words_are_those_of_the_package_that_trained_the_tokenizer() {
 #[test]
 fn a_text_goes_on_as_in_transformers() {
     for kind in KINDS {
-        let file = file(kind);
+        let file = file("goes-on", kind);
         let folder = Folder::open(&file, None).expect(kind);
         let tokenizer = folder.tokenizer().expect(kind);
         let told = told(kind);
@@ -79,6 +79,7 @@ fn a_text_goes_on_as_in_transformers() {
             abort: None,
         };
         let settings = &folder.settings;
+        let mut show = |_: &str| {};
         let made = generate(
             &mut session,
             &mut decoder,
@@ -86,15 +87,16 @@ fn a_text_goes_on_as_in_transformers() {
             settings,
             &prompt,
             &options,
-            &mut |_| {},
+            &mut show,
         );
         let made = pollster::block_on(made).expect("a text");
         let words = numbers(&told["goes_on"]);
         let ends = words.iter().position(|&word| settings.end.contains(word));
         let words = &words[..ends.map_or(words.len(), |at| at + 1)];
         assert_eq!(made.words, words, "{kind}");
-        if made.ended == Ended::Most {
-            let says = told["says"].as_str().expect("a text").trim_start();
+        let says = told["says"].as_str().expect("a text").trim_start();
+        // Packages differ in how many marks stand for bytes that are no characters.
+        if made.ended == Ended::Most && !says.contains(char::REPLACEMENT_CHARACTER) {
             assert_eq!(made.text.trim_start(), says, "{kind}");
         }
         fs::remove_file(file).expect("the file");
@@ -103,7 +105,7 @@ fn a_text_goes_on_as_in_transformers() {
 
 #[test]
 fn a_file_says_what_ends_a_text_and_how_prompts_are_made() {
-    let file = file("words-joined");
+    let file = file("says", "words-joined");
     let folder = Folder::open(&file, None).expect("a folder");
     assert_eq!(folder.settings.end.list(), [1, 2]);
     assert_eq!(folder.settings.context, Some(64));
