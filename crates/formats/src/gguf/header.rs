@@ -9,7 +9,7 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::blocks::{self, ElementType};
 use super::invalid;
-use super::metadata::Metadata;
+use super::metadata::{LEAST, Metadata};
 use super::reader::Reader;
 use crate::source::{FileParts, LARGE};
 
@@ -64,7 +64,7 @@ impl<'a> Header<'a> {
             }
         }
         let tensors = reader.count_of(TENSOR)?;
-        let values = reader.count_of(Metadata::least())?;
+        let values = reader.count_of(LEAST)?;
         let metadata = Metadata::read(&mut reader, values)?;
         let alignment = metadata.count("general.alignment")?.unwrap_or(ALIGNMENT);
         if !alignment.is_power_of_two() {

@@ -93,7 +93,8 @@ impl<'a> List<'a> {
         (0..self.count).map_while(move |_| value(&mut reader, self.of, 0).ok())
     }
 
-    pub fn len(self) -> usize {
+    /// How many values there are.
+    pub fn count(self) -> usize {
         self.count
     }
 }
@@ -146,7 +147,7 @@ fn list<'a>(reader: &mut Reader<'a>, depth: usize) -> Result<List<'a>> {
 pub struct Metadata<'a>(HashMap<&'a str, Value<'a>>);
 
 /// Bytes of a key and its value, at least.
-const LEAST: usize = 8 + 4 + 1;
+pub const LEAST: usize = 8 + 4 + 1;
 
 impl<'a> Metadata<'a> {
     /// Reads `count` keys and values.
@@ -166,11 +167,7 @@ impl<'a> Metadata<'a> {
         Ok(Metadata(values))
     }
 
-    /// Bytes that a key with its value takes at least.
-    pub const fn least() -> usize {
-        LEAST
-    }
-
+    /// The value of a key, where there is one.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
         self.0.get(key).copied()
     }
@@ -268,10 +265,10 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// Refuses a key whose value is anything but `value`, where it is there.
+    /// Refuses a key whose text is none of `values`, where it is there.
     ///
     /// # Errors
-    /// `Unsupported` where it is.
+    /// `Unsupported` where it is another; `InvalidModel` where it is no text.
     pub fn only_text(&self, key: &str, values: &[&str]) -> Result<()> {
         match self.text(key)? {
             Some(text) if !values.contains(&text) => {

@@ -13,6 +13,9 @@ use super::{added, invalid, special};
 /// What stands for a space.
 const SPACE: &str = "\u{2581}";
 
+/// Bytes of a word at most. The time to find how words are joined grows with the square of their lengths.
+const LONGEST: usize = 1 << 10;
+
 /// The tokenizer in the form of `tokenizer.json`.
 ///
 /// # Errors
@@ -59,10 +62,13 @@ pub fn tokenizer(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<serde_j
 }
 
 /// Pairs of words that become a word, the best first.
+///
+/// # Errors
+/// `InvalidModel` where scores are no numbers, or a word is very long.
 fn merges<'a>(metadata: &Metadata, vocabulary: &Vocabulary<'a>) -> Result<Vec<[&'a str; 2]>> {
     let words = &vocabulary.words;
     let scores = match metadata.list("tokenizer.ggml.scores")? {
-        Some(list) if list.len() == words.len() => list
+        Some(list) if list.count() == words.len() => list
             .values()
             .map(|value| match value {
                 Value::Float(score) if !score.is_nan() => Ok(score),
@@ -81,6 +87,11 @@ fn merges<'a>(metadata: &Metadata, vocabulary: &Vocabulary<'a>) -> Result<Vec<[&
     let mut merges = Vec::new();
     for id in (0..words.len()).filter(joined) {
         let text = words[id];
+        if text.len() > LONGEST {
+            return Err(invalid("a word of a tokenizer is too long")
+                .with_expected(format!("at most {LONGEST} bytes"))
+                .with_got(format!("{} bytes", text.len())));
+        }
         for (at, _) in text.char_indices().skip(1) {
             let parts = text.split_at(at);
             if ids.contains_key(parts.0) && ids.contains_key(parts.1) {

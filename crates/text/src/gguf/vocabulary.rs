@@ -42,7 +42,7 @@ impl<'a> Vocabulary<'a> {
         let words = words.ok_or_else(|| invalid("the file has no tokenizer"))?;
         let words = texts(words)?;
         let kinds = match metadata.list("tokenizer.ggml.token_type")? {
-            Some(list) if list.len() == words.len() => list
+            Some(list) if list.count() == words.len() => list
                 .values()
                 .map(|value| match value {
                     Value::Int(kind) => Ok(kind),
