@@ -140,20 +140,21 @@ class Decoder:
         writer.add_head_count(c.num_attention_heads)
         writer.add_key_length(self.head_dim)
         writer.add_value_length(self.head_dim)
-        writer.add_layer_norm_rms_eps(getattr(c, "rms_norm_eps", None) or c.norm_eps)
+        self.add_epsilon(writer)
         for add, value in keys:
             getattr(writer, add)(value)
         arch = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[self.arch]
         names = gguf.get_tensor_name_map(arch, c.num_hidden_layers)
         state = self.model.state_dict()
         for name, parameter in state.items():
-            if name == "lm_head.weight" and c.tie_word_embeddings:
+            # Files have neither a head that is the embedding nor what classifies texts.
+            if name == "lm_head.weight" and c.tie_word_embeddings or name.startswith("pooler."):
                 continue
             name_in_file = names.get_name(name, (".weight", ".bias"))
             assert name_in_file, name
             shape = tuple(parameter.shape)
             if len(shape) == 1:
-                made = random.normal(0, 0.1, shape) + (name.endswith("norm.weight") and not self.more_by_one)
+                made = random.normal(0, 0.1, shape) + (name.lower().endswith("norm.weight") and not self.more_by_one)
             else:
                 made = random.normal(0, shape[-1] ** -0.5, shape)
             stored = np.ascontiguousarray(self.stored(name, made.astype(np.float32)))
@@ -173,9 +174,13 @@ class Decoder:
         writer.write_tensors_to_file()
         writer.close()
 
+    def add_epsilon(self, writer):
+        c = self.config
+        writer.add_layer_norm_rms_eps(getattr(c, "rms_norm_eps", None) or c.norm_eps)
+
     def factors(self):
         """What slows turning down, by tensors' names."""
-        rope = self.config.rope_parameters
+        rope = getattr(self.config, "rope_parameters", None) or {}
         if rope.get("rope_type") == "llama3":
             usual = rope["rope_theta"] ** (-np.arange(0, self.config.head_dim, 2) / self.config.head_dim)
             yield "rope_freqs.weight", usual / self.model.model.rotary_emb.inv_freq.numpy()
@@ -226,6 +231,21 @@ class Decoder:
         return all_of_them
 
 
+class Encoder(Decoder):
+    """A model that makes vectors of two texts, of which the second is shorter."""
+
+    def add_epsilon(self, writer):
+        writer.add_layer_norm_eps(self.config.layer_norm_eps)
+
+    def steps(self, _):
+        words = np.random.default_rng(11).integers(1, self.config.vocab_size, (2, 6))
+        mask = np.array([[1] * 6, [1] * 4 + [0] * 2])
+        with torch.no_grad():
+            made = self.model(torch.from_numpy(words), attention_mask=torch.from_numpy(mask)).last_hidden_state.numpy()
+        mean = (made * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        return [([words, mask], [made, mean.astype(np.float32)])]
+
+
 def llama(sizes, types):
     return Decoder("llama", "LlamaConfig", "LlamaForCausalLM", sizes, types, neighbours=True)
 
@@ -233,6 +253,13 @@ def llama(sizes, types):
 HEADS = [("add_head_count_kv", 1), ("add_rope_dimension_count", 8)]
 HEADS_OF_16 = [("add_head_count_kv", 1), ("add_rope_dimension_count", 16)]
 F16 = [("weight", Type.F16)]
+
+
+def encoder():
+    """An encoder, and further keys of its file."""
+    sizes = dict(vocab_size=32, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, max_position_embeddings=24)
+    model = Encoder("bert", "BertConfig", "BertModel", sizes, F16)
+    return model, [("add_pooling_type", gguf.PoolingType.MEAN), ("add_causal_attention", False)]
 
 
 def decoders():
@@ -333,6 +360,10 @@ def main():
             tolerance = tolerance or dict(rtol=0.0, atol=round(2 * difference(decoder, sets, STEPS), 3))
             cases.add_sets(name, "gguf", path.read_bytes(), sets, **tolerance)
             print(name, path.stat().st_size, tolerance)
+        model, keys = encoder()
+        path = pathlib.Path(folder) / "bert-f16.gguf"
+        model.write(path, keys)
+        cases.add_sets("bert-f16", "gguf", path.read_bytes(), model.steps(None), rtol=1e-4, atol=1e-5)
     cases.write()
 
 

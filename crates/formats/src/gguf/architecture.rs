@@ -1,5 +1,9 @@
 //! What the decoders of llama.cpp have in common, and in what they differ (`src/llama-model.cpp`, `src/models/`).
 
+use kilim_core::error::{Result, unsupported};
+
+use super::invalid;
+use super::metadata::Metadata;
 use crate::build::OpTable;
 
 /// A decoder of attention, or a short convolution, and a gated product in each layer. Biases, norms of heads and norms behind a layer's halves are there
@@ -69,53 +73,78 @@ const GEMMA: Architecture = Architecture {
     ..QWEN
 };
 
-/// The architectures by `general.architecture`.
-pub static ARCHITECTURES: OpTable<&str, Architecture> = OpTable(&[
-    ("gemma", GEMMA),
+/// What a file holds.
+#[derive(Debug)]
+pub enum Model {
+    /// What makes a text word by word.
+    Decoder(Architecture),
+    /// What makes vectors of a whole text.
+    Encoder,
+}
+
+/// The models by `general.architecture`.
+pub static ARCHITECTURES: OpTable<&str, Model> = OpTable(&[
+    ("bert", Model::Encoder),
+    ("gemma", Model::Decoder(GEMMA)),
     (
         "gemma2",
-        Architecture {
+        Model::Decoder(Architecture {
             windows: Windows::AllBut {
                 every: 2,
                 base: None,
             },
             scores_by_width: Some(46),
             ..GEMMA
-        },
+        }),
     ),
     (
         "gemma3",
-        Architecture {
+        Model::Decoder(Architecture {
             windows: Windows::AllBut {
                 every: 6,
                 base: Some(10_000.0),
             },
             scores_by_width: Some(62),
             ..GEMMA
-        },
+        }),
     ),
     (
         "lfm2",
-        Architecture {
+        Model::Decoder(Architecture {
             last_norm: "token_embd_norm",
             ..QWEN
-        },
+        }),
     ),
-    ("llama", LLAMA),
+    ("llama", Model::Decoder(LLAMA)),
     (
         "phi3",
-        Architecture {
+        Model::Decoder(Architecture {
             windows: Windows::All,
             ..QWEN
-        },
+        }),
     ),
-    ("qwen2", QWEN),
-    ("qwen3", QWEN),
+    ("qwen2", Model::Decoder(QWEN)),
+    ("qwen3", Model::Decoder(QWEN)),
     (
         "smollm3",
-        Architecture {
+        Model::Decoder(Architecture {
             unturned: 4,
             ..LLAMA
-        },
+        }),
     ),
 ]);
+
+/// The model of a file, with the name of its architecture.
+///
+/// # Errors
+/// `Unsupported` where Kilim does not have it, `InvalidModel` where the file does not say it.
+pub fn model_of<'a>(metadata: &Metadata<'a>) -> Result<(&'a str, &'static Model)> {
+    let name = metadata.text("general.architecture")?;
+    let name = name.ok_or_else(|| invalid("the key `general.architecture` is missing"))?;
+    let found = ARCHITECTURES.find(name);
+    found.map(|model| (name, model)).ok_or_else(|| {
+        let known: Vec<_> = ARCHITECTURES.0.iter().map(|(name, _)| *name).collect();
+        let e = unsupported(format!("the architecture `{name}`"));
+        e.with_expected(known.join(", "))
+    })
+}

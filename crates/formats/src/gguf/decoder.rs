@@ -10,12 +10,11 @@ use kilim_core::{DType, Limits};
 
 use super::angles::Tables;
 use super::architecture::Gate;
-use super::blocks::Form;
 use super::header::Header;
 use super::sizes::Sizes;
 use super::weights::Weights;
 use crate::ModelFile;
-use crate::build::{GraphBuilder, Refusals};
+use crate::build::GraphBuilder;
 use crate::source::NODES_PER_CHECK;
 
 /// Factors that slow the turning of each pair down; a file of longrope has two sets, for short texts and for long ones.
@@ -56,7 +55,6 @@ fn symbol(name: &str) -> Dim {
 /// `Unsupported` for what Kilim does not have, `InvalidModel` where tensors and metadata do not fit, `Limit` for too many nodes.
 pub fn graph(header: &Header, source: &ModelFile, limits: &Limits) -> Result<Graph> {
     let sizes = Sizes::read(&header.metadata, header.count())?;
-    refuse_elements(header)?;
     let mut b = GraphBuilder::new(&sizes.name, false, &source.interrupt);
     let mut weights = Weights::new(source, header);
     let (batch, words) = (symbol("batch_size"), symbol("sequence_length"));
@@ -95,19 +93,6 @@ pub fn graph(header: &Header, source: &ModelFile, limits: &Limits) -> Result<Gra
         b.add_output(&name, value)?;
     }
     b.finish()
-}
-
-/// Refuses tensors whose elements Kilim cannot read, all of them in one error.
-fn refuse_elements(header: &Header) -> Result<()> {
-    let mut names: Vec<_> = header.names().collect();
-    names.sort_unstable();
-    let mut refused = Refusals::default();
-    for info in names.into_iter().filter_map(|name| header.tensor(name)) {
-        if let Form::Other = info.of.form {
-            refused.add(format!("elements of type {}", info.of.name), info.name);
-        }
-    }
-    refused.check()
 }
 
 /// The places of the new words, and by which angles they turn.
@@ -202,13 +187,7 @@ impl Decoder<'_> {
 
     /// `x · wᵀ` with a bias where the file has one; `name` is that of the tensors without `.weight` and `.bias`.
     pub fn product(&mut self, x: ValueId, name: &str, rows: usize) -> Result<ValueId> {
-        let bias = format!("{name}.bias");
-        let bias = match self.weights.has(&bias) {
-            true => Some(self.weights.vector(&mut self.b, &bias, rows)?),
-            false => None,
-        };
-        let weight = format!("{name}.weight");
-        self.weights.product(&mut self.b, x, &weight, rows, bias)
+        self.weights.biased_product(&mut self.b, x, name, rows)
     }
 
     /// Rows of `x` divided by their root mean square.

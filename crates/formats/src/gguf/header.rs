@@ -7,10 +7,11 @@ use kilim_core::error::{ErrorCode, Result, unsupported};
 use kilim_core::ops::check_rank;
 use kilim_core::tensor::AlignedBytes;
 
-use super::blocks::{self, ElementType};
+use super::blocks::{self, ElementType, Form};
 use super::invalid;
 use super::metadata::{LEAST, Metadata};
 use super::reader::Reader;
+use crate::build::Refusals;
 use crate::source::{FileParts, LARGE};
 
 const MAGIC: &[u8] = b"GGUF";
@@ -109,6 +110,22 @@ impl<'a> Header<'a> {
     /// The names of all tensors, in no order.
     pub fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.tensors.keys().copied()
+    }
+
+    /// Refuses tensors whose elements Kilim cannot read, all of them in one error.
+    ///
+    /// # Errors
+    /// `Unsupported` where there are any.
+    pub fn check_elements(&self) -> Result<()> {
+        let mut names: Vec<_> = self.names().collect();
+        names.sort_unstable();
+        let mut refused = Refusals::default();
+        for info in names.into_iter().filter_map(|name| self.tensor(name)) {
+            if let Form::Other = info.of.form {
+                refused.add(format!("elements of type {}", info.of.name), info.name);
+            }
+        }
+        refused.check()
     }
 
     /// Where the large tensors lie, in the order of the file; none where two share bytes.

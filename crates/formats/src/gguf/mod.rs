@@ -1,6 +1,6 @@
-//! The GGUF importer: decoders of llama.cpp, whose file has weights, tokenizer and settings in one.
+//! The GGUF importer: models of llama.cpp, whose file has weights, tokenizer and settings in one.
 //!
-//! The file says which architecture it is and how large; the graph stands in llama.cpp (`src/models/`). It is built here in
+//! The file says which architecture it is and how large; the graph stands in llama.cpp (`src/models/`). That of a decoder is built here in
 //! the form that onnxruntime-genai gives a decoder: words and a mask go in, and caches of keys and values, which come out longer.
 
 mod angles;
@@ -9,7 +9,9 @@ mod attention;
 mod blocks;
 mod convolution;
 mod decoder;
+mod encoder;
 mod header;
+mod matrix;
 mod metadata;
 mod reader;
 mod sizes;
@@ -22,6 +24,8 @@ use std::ops::Range;
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
+
+use architecture::{Model, model_of};
 
 use crate::{FileParts, Importer, ModelFile};
 
@@ -46,7 +50,11 @@ impl Importer for Gguf {
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let header = Header::read(source.bytes.as_slice())?;
-        decoder::graph(&header, source, limits)
+        header.check_elements()?;
+        match model_of(&header.metadata)? {
+            (_, Model::Decoder(_)) => decoder::graph(&header, source, limits),
+            (name, Model::Encoder) => encoder::graph(name, &header, source),
+        }
     }
 }
 

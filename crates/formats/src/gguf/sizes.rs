@@ -2,7 +2,7 @@
 
 use kilim_core::error::{Result, unsupported};
 
-use super::architecture::{ARCHITECTURES, Architecture, Windows};
+use super::architecture::{Architecture, Model, Windows, model_of};
 use super::invalid;
 use super::metadata::Metadata;
 
@@ -61,13 +61,8 @@ impl Sizes {
     /// `Unsupported` for an architecture that Kilim does not have, or something of it; `InvalidModel` where a key is missing or
     /// of another type.
     pub fn read(metadata: &Metadata, tensors: usize) -> Result<Sizes> {
-        let name = metadata.text("general.architecture")?;
-        let name = name.ok_or_else(|| invalid("the key `general.architecture` is missing"))?;
-        let Some(architecture) = ARCHITECTURES.find(name) else {
-            let known: Vec<_> = ARCHITECTURES.0.iter().map(|(name, _)| *name).collect();
-            return Err(
-                unsupported(format!("the architecture `{name}`")).with_expected(known.join(", "))
-            );
+        let (name, Model::Decoder(architecture)) = model_of(metadata)? else {
+            return Err(unsupported("text of a model that is no decoder"));
         };
         let key = |what: &str| format!("{name}.{what}");
         let float = |what: &str| metadata.float(&key(what));
@@ -151,7 +146,7 @@ impl Sizes {
         let looks_back = match self.architecture.windows {
             Windows::None => false,
             Windows::All => true,
-            Windows::AllBut { every, .. } => (layer + 1) % every != 0,
+            Windows::AllBut { every, .. } => !(layer + 1).is_multiple_of(every),
         };
         self.window.filter(|_| looks_back)
     }
@@ -160,7 +155,7 @@ impl Sizes {
     pub fn turns(&self, layer: usize) -> bool {
         match self.architecture.unturned {
             0 => true,
-            every => (layer + 1) % every != 0,
+            every => !(layer + 1).is_multiple_of(every),
         }
     }
 

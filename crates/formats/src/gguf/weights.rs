@@ -6,12 +6,11 @@ use std::collections::{HashMap, HashSet};
 use kilim_core::DType;
 use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, Gather, GatherBlockQuantized, MatMul, MatMulNBits};
 use kilim_core::tensor::Tensor;
 
-use super::blocks::{Form, unpacked};
 use super::header::{Header, TensorInfo};
 use super::invalid;
+use super::matrix::Matrix;
 use crate::ModelFile;
 use crate::build::GraphBuilder;
 
@@ -24,26 +23,6 @@ pub struct Weights<'a> {
     header: &'a Header<'a>,
     matrices: HashMap<String, Matrix>,
     used: RefCell<HashSet<String>>,
-}
-
-/// A matrix `[rows, columns]` in the graph.
-#[derive(Clone, Copy)]
-struct Matrix {
-    rows: usize,
-    columns: usize,
-    values: Values,
-}
-
-#[derive(Clone, Copy)]
-enum Values {
-    Plain(ValueId),
-    Packed {
-        numbers: ValueId,
-        scales: ValueId,
-        zeros: Option<ValueId>,
-        bits: usize,
-        block: usize,
-    },
 }
 
 impl<'a> Weights<'a> {
@@ -161,6 +140,21 @@ impl<'a> Weights<'a> {
         self.stacked_product(b, x, &[(name, rows)], bias)
     }
 
+    /// `x · wᵀ`, and a bias where the file has one; `name` is that of the tensors without `.weight` and `.bias`.
+    ///
+    /// # Errors
+    /// Those of [`Weights::product`].
+    pub fn biased_product(
+        &mut self,
+        b: &mut GraphBuilder,
+        x: ValueId,
+        name: &str,
+        rows: usize,
+    ) -> Result<ValueId> {
+        let bias = self.vectors(b, &[(&format!("{name}.bias"), rows)])?;
+        self.product(b, x, &format!("{name}.weight"), rows, bias)
+    }
+
     /// Whether tensors are matrices of one type of elements and as many columns, so that they can stand below each other in one.
     pub fn stack(&self, names: &[String]) -> bool {
         let mut forms = names.iter().map(|name| {
@@ -194,35 +188,7 @@ impl<'a> Weights<'a> {
         }
         let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
         let matrix = self.matrix(b, &names)?;
-        let made = match matrix.values {
-            Values::Plain(w) => {
-                let w = b.cast(w, DType::F32)?;
-                let op = MatMul {
-                    transpose_b: true,
-                    ..MatMul::default()
-                };
-                b.step(op, &[Some(x), Some(w), bias])
-            }
-            Values::Packed {
-                numbers,
-                scales,
-                zeros,
-                bits,
-                block,
-            } => {
-                let op = MatMulNBits {
-                    k: matrix.columns,
-                    n: matrix.rows,
-                    bits,
-                    block,
-                    // As ggml does on a CPU: it rounds what it multiplies with packed numbers to blocks of `Q8_0` or `Q8_K`.
-                    int8: true,
-                    activation: Activation::None,
-                };
-                let inputs = [Some(x), Some(numbers), Some(scales), zeros, None, bias];
-                b.step(op, &inputs)
-            }
-        };
+        let made = matrix.product(b, x, bias);
         made.map_err(|e| e.with_input(names.join(", ")))
     }
 
@@ -242,27 +208,7 @@ impl<'a> Weights<'a> {
             let e = invalid("a matrix with another number of columns").with_input(name);
             return Err(e.with_expected(columns).with_got(matrix.columns));
         }
-        match matrix.values {
-            Values::Plain(table) => {
-                let rows = b.op(Gather { axis: 0 }, &[table, indices])?;
-                b.cast(rows, DType::F32)
-            }
-            Values::Packed {
-                numbers,
-                scales,
-                zeros,
-                bits,
-                block,
-            } => {
-                let op = GatherBlockQuantized {
-                    gather_axis: 0,
-                    quantize_axis: 1,
-                    block,
-                    bits,
-                };
-                b.step(op, &[Some(numbers), Some(indices), Some(scales), zeros])
-            }
-        }
+        matrix.gather(b, indices).map_err(|e| e.with_input(name))
     }
 
     fn info(&self, name: &str) -> Result<&'a TensorInfo<'a>> {
@@ -294,32 +240,8 @@ impl<'a> Weights<'a> {
         }
         let info = self.info(names[0])?;
         let raw = below_each_other(raws)?;
-        let values = match info.of.form {
-            Form::Plain(dtype) if dtype.is_float() => {
-                let tensor = info.of.plain(&raw, &[rows, columns])?;
-                Values::Plain(b.add_constant(&name, tensor))
-            }
-            _ => {
-                let packed = unpacked(info.of, &raw, [rows, columns]);
-                let packed = packed.map_err(|e| e.with_input(&name))?;
-                let mut constant = |what: &str, tensor| {
-                    let name = format!("{name}/{what}");
-                    b.add_constant(&name, tensor)
-                };
-                Values::Packed {
-                    numbers: constant("numbers", packed.numbers),
-                    scales: constant("scales", packed.scales),
-                    zeros: packed.zeros.map(|zeros| constant("zeros", zeros)),
-                    bits: packed.bits,
-                    block: packed.block,
-                }
-            }
-        };
-        let matrix = Matrix {
-            rows,
-            columns,
-            values,
-        };
+        let matrix = Matrix::new(b, &name, info.of, &raw, [rows, columns]);
+        let matrix = matrix.map_err(|e| e.with_input(&name))?;
         self.matrices.insert(name, matrix);
         Ok(matrix)
     }
@@ -330,7 +252,9 @@ fn below_each_other(mut raws: Vec<Tensor>) -> Result<Tensor> {
     if raws.len() == 1 {
         return Ok(raws.remove(0));
     }
-    let len = raws.iter().map(Tensor::byte_len).sum();
+    let mut lens = raws.iter().map(Tensor::byte_len);
+    let len = lens.try_fold(0, |sum: usize, len| sum.checked_add(len));
+    let len = len.ok_or_else(|| invalid("tensors are too large to stand below each other"))?;
     Tensor::on_demand(len, move |from, to| {
         let mut start = 0;
         for raw in &raws {

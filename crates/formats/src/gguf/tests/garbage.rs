@@ -14,7 +14,14 @@ fn truncated_files_are_errors() {
 
 #[test]
 fn garbled_headers_never_panic() {
-    for name in ["llama-bf16", "llama-supers", "gemma2-f16", "phi3-f16"] {
+    for name in [
+        "llama-bf16",
+        "llama-supers",
+        "gemma2-f16",
+        "phi3-f16",
+        "lfm2-f16",
+        "bert-f16",
+    ] {
         let mut bytes = decoder(name);
         for at in (0..HEADER.min(bytes.len())).step_by(3) {
             for value in [0, 0xff, !bytes[at], bytes[at] ^ 1] {

@@ -29,6 +29,15 @@ fn a_decoder_has_the_ports_of_language_models() {
 }
 
 #[test]
+fn an_encoder_gives_vectors_of_words_and_of_the_text() {
+    let graph = import(&decoder("bert-f16")).expect("a graph");
+    let inputs = ["input_ids", "attention_mask"];
+    assert_eq!(names(&graph, &graph.inputs), inputs);
+    let outputs = ["last_hidden_state", "sentence_embedding"];
+    assert_eq!(names(&graph, &graph.outputs), outputs);
+}
+
+#[test]
 fn packed_weights_stay_packed() {
     let graph = import(&decoder("llama-supers")).expect("a graph");
     let products = graph
