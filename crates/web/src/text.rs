@@ -31,7 +31,7 @@ struct Said<'a> {
     end: &'a [u32],
     context: Option<usize>,
     sampling: &'a Sampling,
-    /// Of a GGUF file alone: `tokenizer.json` and `tokenizer_config.json`.
+    /// What `tokenizer.json` and `tokenizer_config.json` would hold, where a GGUF file says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<[&'a str; 2]>,
 }

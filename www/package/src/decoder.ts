@@ -40,7 +40,7 @@ interface Said {
   end: number[];
   context: number | null;
   sampling: Sampling;
-  /** Of a GGUF file. */
+  /** What `tokenizer.json` and `tokenizer_config.json` would hold, where a GGUF file says it. */
   words?: [string, string];
 }
 

@@ -16,7 +16,7 @@ pub struct Architecture {
     /// Rows of the embedding are multiplied by the root of their size.
     pub scaled_embedding: bool,
     pub windows: Windows,
-    /// Of so many layers, the scores of attention are divided by the root of the model's width a head instead of the head's size.
+    /// How many layers the model has whose scores are divided by the root of its width a head, not of a head's size.
     pub scores_by_width: Option<usize>,
     /// Every so many layers one does not turn its heads; never, where it is 0.
     pub unturned: usize,
@@ -26,9 +26,9 @@ pub struct Architecture {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairs {
-    /// Those beside each other.
+    /// Numbers beside each other.
     Neighbours,
-    /// One of the first half with one of the second.
+    /// A number of the first half with one of the second.
     Halves,
 }
 

@@ -39,7 +39,7 @@ pub struct Text {
     pub total: ValueId,
     /// Cosines and sines of the new words, `[batch, words, pairs]`.
     pub angles: [ValueId; 2],
-    /// Those of layers with windows.
+    /// Cosines and sines of the new words in layers with windows.
     pub angles_of_windows: [ValueId; 2],
 }
 

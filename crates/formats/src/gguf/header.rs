@@ -163,7 +163,7 @@ fn tensor<'a>(reader: &mut Reader<'a>) -> Result<(TensorInfo<'a>, usize)> {
 /// Bytes with which reading a header begins.
 const FIRST: usize = 1 << 20;
 
-/// Calls `read` with the header of a file of `size` bytes, of which `begin` reads the beginning: as much as is needed.
+/// Calls `read` with the header of a file of `size` bytes; `begin` fills a buffer with the beginning of the file, as much as is needed.
 ///
 /// # Errors
 /// Those of [`Header::read`], of `begin` and of `read`; `Limit` where memory is short.

@@ -37,7 +37,7 @@ pub struct Sizes {
     pub base: f64,
     /// The base of the angles in layers that look back on a window.
     pub base_of_windows: f64,
-    /// By which places are divided in layers that look back on the whole text.
+    /// What divides places in layers that look back on the whole text.
     pub slower: f64,
     /// Multiplies cosines and sines.
     pub stretch: f32,

@@ -51,7 +51,7 @@ struct Rows {
     data: Codec<f64>,
     indices: Codec<i64>,
     scale: Codec<f64>,
-    /// Of zero points that are no numbers of the table.
+    /// What reads zero points that are no numbers of the table.
     zeros: Option<Codec<f64>>,
     y: Codec<f64>,
     /// The zero point where there is no input of zero points.

@@ -11,7 +11,7 @@ use super::{added, invalid};
 
 /// How texts are split before bytes are joined.
 struct Splits {
-    /// By the name that files give it (`tokenizer.ggml.pre`).
+    /// The name that files give it (`tokenizer.ggml.pre`).
     name: &'static str,
     pattern: Pattern,
     /// Whether a part that is a word is left whole, whatever the list says.
@@ -21,9 +21,9 @@ struct Splits {
 }
 
 enum Pattern {
-    /// That of GPT-2.
+    /// The pattern of GPT-2.
     Gpt2,
-    /// That of GPT-2, each digit by itself.
+    /// The pattern of GPT-2, with each digit by itself.
     Gpt2Digits,
     Own(&'static str),
 }

@@ -41,7 +41,7 @@ const END_TEXTS: [&str; 9] = [
 ];
 
 impl GgufText {
-    /// Reads them from a file of `size` bytes, of which `begin` reads the beginning.
+    /// Reads what a file of `size` bytes says; `begin` fills a buffer with its beginning.
     ///
     /// # Errors
     /// `InvalidModel` where the file is garbled, `Unsupported` for a tokenizer that Kilim does not have, and those of `begin`.

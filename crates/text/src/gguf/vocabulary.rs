@@ -1,4 +1,4 @@
-//! The words of a file, and of which kind each is.
+//! The words of a file, and the kind of each.
 
 use kilim_core::Result;
 use kilim_formats::gguf::{List, Metadata, Value};

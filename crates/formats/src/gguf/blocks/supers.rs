@@ -109,7 +109,7 @@ pub static TQ2_0: Packing = Packing {
     }),
 };
 
-/// Of every 32 bytes the lowest two bits of each, then the next ones.
+/// Numbers of two bits: of each 32 bytes first the lowest bits of all, then the next ones.
 fn quarters(bytes: &[u8], out: &mut [u8]) {
     for (bytes, out) in bytes.chunks_exact(32).zip(out.chunks_exact_mut(128)) {
         for (i, n) in out.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ fn quarters(bytes: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Of every 32 bytes the low halves, then the high ones.
+/// Numbers of four bits: of each 32 bytes first the low halves of all, then the high ones.
 fn pairs_of_parts(bytes: &[u8], out: &mut [u8]) {
     for (bytes, out) in bytes.chunks_exact(32).zip(out.chunks_exact_mut(64)) {
         halves(bytes, out);

@@ -132,7 +132,7 @@ fn write(numbers: &[f32], out: &mut [u8]) {
     }
 }
 
-/// A tensor of which each `bytes` bytes of `raw` give `made` bytes.
+/// A tensor that has `made` bytes for each `bytes` bytes of `raw`.
 fn each_block(
     raw: &Tensor,
     bytes: usize,
