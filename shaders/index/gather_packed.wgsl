@@ -1,6 +1,8 @@
 // A Gather of numbers of a few bits, which are widened: y[outer, i, inner] = (x[outer, indices[i], inner] - zero) * scale, with
 // a scale and a zero point for each block along an axis of x.
+//   ZEROS: none where all blocks have one, packed as the table, or real as the scales.
 #define S: Stored
+#define ZEROS = none packed real
 #include "shared/indices.wgsl"
 #include "shared/packed.wgsl"
 
@@ -26,11 +28,17 @@ struct Params {
     node: u32,
 }
 
+#if ZEROS == real
+alias Zero = S;
+#else
+alias Zero = u32;
+#endif
+
 @group(0) @binding(0) var<uniform> p: Params;
 #read x: array<u32>
 #read indices: array<Index>
 #read scales: array<S>
-#read zeros?: array<u32>
+#read zeros: array<Zero> if ZEROS != none
 #write y: array<S>
 #fault
 
@@ -38,12 +46,15 @@ fn extended(number: u32) -> i32 {
     return bitcast<i32>(number << p.spare) >> p.spare;
 }
 
-fn zero_of(block: u32) -> i32 {
-#if HAS_ZEROS
+// A number of the table less the zero point of its block.
+fn from_zero(number: i32, block: u32) -> f32 {
+#if ZEROS == real
+    return f32(number) - f32(zeros[block]);
+#elif ZEROS == packed
     let i = block / p.row * p.zero_row + block % p.row;
-    return extended(number_of(zeros[word_of(i, p.zero_packing)], i, p.zero_packing));
+    return f32(number - extended(number_of(zeros[word_of(i, p.zero_packing)], i, p.zero_packing)));
 #else
-    return p.middle;
+    return f32(number - p.middle);
 #endif
 }
 
@@ -61,5 +72,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let at = source / p.behind;
     let block = (at / p.length * p.blocks + at % p.length / p.block) * p.behind + source % p.behind;
     let number = extended(number_of(x[word_of(source, p.packing)], source, p.packing));
-    y[i] = S(f32(number - zero_of(block)) * f32(scales[block]));
+    y[i] = S(from_zero(number, block) * f32(scales[block]));
 }

@@ -93,6 +93,7 @@ references!(
     "mnn",
     "tnn",
     "tengine",
+    "gguf",
     "opsets",
     "graphs",
     "rules",

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use kilim_test_support::archive::Cases;
+use kilim_test_support::material::root;
 use kilim_tests::conformance;
 use kilim_tests::files::{REFERENCES, references};
 use kilim_tests::machine::opened;
@@ -44,6 +45,26 @@ fn references_on_wgpu() {
     score(&["wgpu", "cpu"]);
 }
 
+/// The tolerances of GGUF files with packed weights are those of products that round, as the CPU's do. WebGPU's do not.
+#[test]
+fn packed_weights_are_exact_where_nothing_rounds() {
+    let Some(ids) = opened(&["wgpu", "cpu"]) else {
+        return;
+    };
+    let cases = Cases::of("gguf");
+    let mut index: Value = serde_json::from_slice(&cases.index).expect("an index");
+    for case in index["cases"].as_array_mut().expect("cases") {
+        case["rtol"] = 1e-4.into();
+        case["atol"] = 1e-4.into();
+    }
+    let archive = std::fs::read(root().join("tests/references/gguf.zip")).expect("an archive");
+    let strict = Cases::new(archive, index.to_string().into_bytes());
+    let scores = pollster::block_on(conformance::run(&strict, &["gguf"], &ids, |_, _| {}));
+    let score = &scores.expect("the cases can be read")["gguf"];
+    assert_eq!(score.failed, [], "{} passed", score.passed.len());
+    assert!(!score.passed.is_empty());
+}
+
 /// The checksum of zip files (CRC-32 of ISO 3309).
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
@@ -56,7 +77,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// An index is what a reviewer reads: it must tell of the archive beside it.
 #[test]
 fn every_index_tells_what_its_archive_holds() {
-    for kind in REFERENCES.iter().chain(&["ml"]) {
+    for kind in REFERENCES.iter().chain(&["ggml", "ml"]) {
         let cases = Cases::of(kind);
         let index: Value = serde_json::from_slice(&cases.index).expect(kind);
         let mut told = BTreeMap::new();

@@ -10,7 +10,7 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-MODELS = (".mnn", ".onnx", ".param", ".tflite", ".tmfile", ".tnnproto")
+MODELS = (".gguf", ".mnn", ".onnx", ".param", ".tflite", ".tmfile", ".tnnproto")
 ENDINGS = {**dict.fromkeys(MODELS, "model"), ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
@@ -22,12 +22,9 @@ def valid():
         for name, data in mutations.archived(REFERENCES / f"{archive}.zip", ".onnx"):
             if len(data) < 50_000:
                 yield name, data, count
-    for name, data in mutations.archived(REFERENCES / "tflite.zip", ".tflite"):
-        yield name, data, 3
-    for name, data in mutations.archived(REFERENCES / "mnn.zip", ".mnn"):
-        yield name, data, 3
-    for name, data in mutations.archived(REFERENCES / "tengine.zip", ".tmfile"):
-        yield name, data, 6
+    for archive, ending, count in (("tflite", ".tflite", 3), ("mnn", ".mnn", 3), ("tengine", ".tmfile", 6), ("gguf", ".gguf", 6)):
+        for name, data in mutations.archived(REFERENCES / f"{archive}.zip", ending):
+            yield name, data, count
     arrays = list(mutations.archived(REFERENCES / "graphs.zip", "input_0.pb"))
     for name, data in arrays[:20]:
         yield name, data, 2

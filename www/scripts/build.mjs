@@ -22,7 +22,7 @@ const out = join(dist, 'kilim');
 const modules = join(dist, 'modules');
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
-const parts = ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
+const parts = ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
   ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),

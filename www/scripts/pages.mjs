@@ -19,7 +19,7 @@ const PAGES = [
   ["onnxruntime's interface, ONNX, CPU", [], 343, ['ort.js']],
   [
     'everything',
-    ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
+    ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
     1329,
     ['local.js'],
   ],

@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'tengine', 'text', 'tflite', 'tnn'];
+const PARTS = ['gguf', 'gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'tengine', 'text', 'tflite', 'tnn'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -95,6 +95,9 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   ]);
   assert.ok(Array.isArray(ncnn.seen), JSON.stringify(ncnn.seen));
   assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm'), String(ncnn.fetched));
+  const decoder = await inPage([], (bytes) => attempt(bytes, zeros), [...references('gguf').get('llama-f32/model.gguf')]);
+  assert.ok(decoder.fetched.includes('kilim.simd.gguf.wasm'), String(decoder.fetched));
+  assert.ok(!decoder.fetched.includes('kilim.simd.rest.wasm'), String(decoder.fetched));
   // The weights of a network at an address lie beside it.
   const found = await inPage([['/network/', beside]], async () => {
     const session = await kilim.load('/network/model.param', { backends: ['cpu'], variant: 'simd', worker: true });

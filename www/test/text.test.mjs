@@ -34,6 +34,10 @@ for (const folder of ['letters', 'drawn', 'outside']) {
 folders.set('drawn/config.json', json({ eos_token_id: 200 }));
 folders.set('drawn/generation_config.json', json({ do_sample: true, temperature: 1 }));
 folders.set('bare/config.json', settings['config.json']);
+const ggml = references('ggml');
+/** Decoders in GGUF files, with tokenizers of each kind. */
+const GGUF = ['words-joined', 'words-pieces'];
+for (const kind of GGUF) folders.set(`${kind}.gguf`, ggml.get(`${kind}/model.gguf`));
 folders.set('cached/tokenizer.json', Buffer.from(tokenizer(WORDS)));
 folders.set('cached/chat_template.jinja', Buffer.from(TEMPLATE));
 folders.set(
@@ -67,6 +71,35 @@ const here = packagePage({
 });
 const made = (folder, prompt, options) =>
   here.page.evaluate(([folder, prompt, options]) => made(folder, prompt, options), [folder, prompt, options]);
+
+test('a GGUF file brings its tokenizer, its template and its settings', async () => {
+  for (const kind of GGUF) {
+    const { texts, goes_on: goesOn, says } = JSON.parse(String(ggml.get(`${kind}/words.json`)));
+    const encoded = await here.page.evaluate(
+      async ([file, texts]) => {
+        const { tokenizer } = await modelOf(file);
+        return texts.map(({ text }) => Array.from(tokenizer.encode(text, true)));
+      },
+      [`${kind}.gguf`, texts],
+    );
+    assert.deepEqual(
+      encoded,
+      texts.map(({ words }) => words),
+      kind,
+    );
+    const seen = await made(`${kind}.gguf`, texts[0].text, { maxWords: 12 });
+    assert.deepEqual(seen.words, goesOn, kind);
+    // Packages differ in how many marks stand for bytes that are no characters.
+    if (!says.includes('\ufffd')) assert.equal(seen.text.trim(), says.trim(), kind);
+  }
+  const answer = await here.page.evaluate(async (file) => {
+    const model = await modelOf(file);
+    const conversation = model.conversation();
+    await conversation.say('hi', { maxWords: 4 });
+    return conversation.messages.map(({ role }) => role);
+  }, 'words-joined.gguf');
+  assert.deepEqual(answer, ['user', 'assistant']);
+});
 
 test('a text comes piece by piece, up to the word that ends it', async () => {
   const { firstWordSeconds, wordsPerSecond, ...seen } = await made('letters', 'xab');

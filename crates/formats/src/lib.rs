@@ -8,6 +8,7 @@ mod flatbuffer;
 mod fourier;
 #[cfg(test)]
 mod garbage;
+pub mod gguf;
 pub mod mnn;
 pub mod ncnn;
 pub mod onnx;
@@ -65,6 +66,7 @@ impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
         let mut registry = ImporterRegistry::empty();
+        registry.register(gguf::Gguf);
         registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);

@@ -1,32 +1,46 @@
 //! A folder with a model, its tokenizer and its settings.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use kilim_core::{Error, ErrorCode, Result};
 use serde::de::DeserializeOwned;
 
 use crate::chat::Chat;
-use crate::settings::{GenAi, HuggingFace, Settings};
+use crate::gguf::GgufText;
+use crate::settings::{GenAi, HuggingFace, Settings, parse_settings};
 use crate::tokenizer::Tokenizer;
 
 /// A language model as Hugging Face (`config.json`, `generation_config.json`, models in the folder or in `onnx/`) or
-/// onnxruntime-genai (`genai_config.json`) lay it out, with `tokenizer.json` and perhaps a chat template.
+/// onnxruntime-genai (`genai_config.json`) lay it out, with `tokenizer.json` and perhaps a chat template; or a GGUF file, which
+/// has all of it.
 pub struct Folder {
     path: PathBuf,
+    /// What a GGUF file says; files beside the model say it of others.
+    inside: Option<GgufText>,
     /// The model's file.
     pub model: PathBuf,
     pub settings: Settings,
 }
 
 impl Folder {
-    /// `file` is the model's file, from the folder on, where there are several.
+    /// `path` is a folder or a GGUF file, `file` the model's file, from the folder on, where there are several.
     ///
     /// # Errors
     /// `Io` where a file is missing or cannot be read, `InvalidModel` where a setting cannot be understood, `Input`
     /// where there are several models and none is chosen.
     pub fn open(path: &Path, file: Option<&Path>) -> Result<Folder> {
+        let chosen = file.map(|file| path.join(file)).or_else(|| only_gguf(path));
+        let model = chosen.unwrap_or_else(|| path.to_path_buf());
+        if let Some(inside) = gguf(&model)? {
+            return Ok(Folder {
+                path: path.to_path_buf(),
+                settings: inside.settings.clone(),
+                inside: Some(inside),
+                model,
+            });
+        }
         let genai: Option<GenAi> = read_json(&path.join("genai_config.json"))?;
         let (named, settings) = match genai {
             Some(config) => (Some(path.join(config.file())), config.settings()?),
@@ -47,6 +61,7 @@ impl Folder {
         }
         Ok(Folder {
             path: path.to_path_buf(),
+            inside: None,
             model,
             settings,
         })
@@ -55,7 +70,10 @@ impl Folder {
     /// # Errors
     /// Those of [`Tokenizer::open`].
     pub fn tokenizer(&self) -> Result<Tokenizer> {
-        Tokenizer::open(&self.path.join("tokenizer.json"))
+        match &self.inside {
+            Some(inside) => Tokenizer::of_bytes(inside.tokenizer.as_bytes(), &self.model),
+            None => Tokenizer::open(&self.path.join("tokenizer.json")),
+        }
     }
 
     /// The template by which a conversation becomes a prompt.
@@ -63,6 +81,12 @@ impl Folder {
     /// # Errors
     /// `Io` and `InvalidModel` for its file; `Unsupported` where the folder has none.
     pub fn chat(&self) -> Result<Chat> {
+        if let Some(inside) = &self.inside {
+            return Chat::new(
+                None,
+                parse_settings("tokenizer_config.json", &inside.templates)?,
+            );
+        }
         let settings = read_json(&self.path.join("tokenizer_config.json"))?;
         let file = self.path.join("chat_template.jinja");
         let template = match fs::read_to_string(&file) {
@@ -72,6 +96,49 @@ impl Folder {
         };
         Chat::new(template, settings.unwrap_or_default())
     }
+}
+
+/// The GGUF file of a folder without settings, where there is one.
+fn only_gguf(path: &Path) -> Option<PathBuf> {
+    let settings = ["genai_config.json", "config.json"];
+    if settings.iter().any(|name| path.join(name).is_file()) {
+        return None;
+    }
+    let entries = fs::read_dir(path).ok()?;
+    let files = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let mut files = files.filter(|file| file.extension().is_some_and(|end| end == "gguf"));
+    files.next().filter(|_| files.next().is_none())
+}
+
+/// What a GGUF file says of its words; `None` of a folder or another file.
+fn gguf(file: &Path) -> Result<Option<GgufText>> {
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let failed = |e: std::io::Error| unreadable(file, &e);
+    let open = fs::File::open(file).map_err(failed)?;
+    let size = open.metadata().map_err(failed)?.len();
+    let size = usize::try_from(size).map_err(|_| too_large(file))?;
+    let begin = |to: &mut [u8]| {
+        let mut open = &open;
+        open.rewind()
+            .and_then(|()| open.read_exact(to))
+            .map_err(failed)
+    };
+    let mut magic = [0; 4];
+    if size < magic.len() {
+        return Ok(None);
+    }
+    begin(&mut magic)?;
+    match &magic {
+        b"GGUF" => GgufText::read(size, &begin).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn too_large(file: &Path) -> Error {
+    let message = format!("`{}` is too large for this machine", file.display());
+    Error::new(ErrorCode::Limit, message)
 }
 
 /// The model of a folder of Hugging Face's layout: `model.onnx`, or the only one that there is.

@@ -11,6 +11,7 @@ mod decoder;
 mod folder;
 #[cfg(feature = "folder")]
 mod generate;
+mod gguf;
 mod sampler;
 mod settings;
 #[cfg(feature = "folder")]
@@ -25,6 +26,7 @@ pub use decoder::Decoder;
 pub use folder::Folder;
 #[cfg(feature = "folder")]
 pub use generate::{Ended, Generated, Options, generate};
+pub use gguf::GgufText;
 pub use sampler::{Sampler, Sampling};
 pub use settings::{CacheNames, Files, Ids, PortNames, Settings, Windows, parse_settings};
 #[cfg(feature = "folder")]

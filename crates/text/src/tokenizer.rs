@@ -12,7 +12,15 @@ impl Tokenizer {
     /// `Io` where the file cannot be read, `InvalidModel` where it is no tokenizer.
     pub fn open(file: &Path) -> Result<Tokenizer> {
         let bytes = std::fs::read(file).map_err(|e| crate::folder::unreadable(file, &e))?;
-        let tokenizer = tokenizers::Tokenizer::from_bytes(bytes).map_err(|e| {
+        Tokenizer::of_bytes(&bytes, file)
+    }
+
+    /// The tokenizer that `json` describes, of `file`.
+    ///
+    /// # Errors
+    /// `InvalidModel` where it is no tokenizer.
+    pub(crate) fn of_bytes(json: &[u8], file: &Path) -> Result<Tokenizer> {
+        let tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| {
             let message = format!("`{}` is not a tokenizer: {e}", file.display());
             Error::new(ErrorCode::InvalidModel, message)
         })?;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use js_sys::{Function, Promise};
 use kilim_core::{Error, ErrorCode};
-use kilim_text::{Decoder, Files, Sampler, Sampling, Settings};
+use kilim_text::{Decoder, Files, GgufText, Sampler, Sampling, Settings};
 use serde::Serialize;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -31,20 +31,25 @@ struct Said<'a> {
     end: &'a [u32],
     context: Option<usize>,
     sampling: &'a Sampling,
+    /// What `tokenizer.json` and `tokenizer_config.json` would hold, where a GGUF file says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<[&'a str; 2]>,
 }
 
 #[wasm_bindgen]
 impl WasmSession {
     /// Makes a decoder of the session, in place of the one that it has. Takes the texts of `genai_config.json`, `config.json` and
-    /// `generation_config.json`, and gives `{end, context, sampling}` as JSON.
+    /// `generation_config.json`, or the beginning of a GGUF file, and gives `{end, context, sampling}` as JSON. Of a GGUF file it gives
+    /// `words`, too: what `tokenizer.json` and `tokenizer_config.json` would hold.
     #[wasm_bindgen(js_name = openDecoder)]
     pub fn open_decoder(
         &self,
         genai: Option<String>,
         config: Option<String>,
         generation: Option<String>,
+        gguf: Option<Vec<u8>>,
     ) -> Result<String, JsValue> {
-        self.open([genai, config, generation])
+        self.open([genai, config, generation], gguf)
     }
 
     /// Begins a text with these words, chosen on by `sampling`, which is JSON: a promise of how many of them the caches know already.
@@ -64,13 +69,18 @@ impl WasmSession {
 // What is exported is in the core of the binary, where whatever is inlined would be, too.
 impl WasmSession {
     #[inline(never)]
-    fn open(&self, files: [Option<String>; 3]) -> Result<String, JsValue> {
+    fn open(&self, files: [Option<String>; 3], gguf: Option<Vec<u8>>) -> Result<String, JsValue> {
         let [genai, config, generation] = files.each_ref().map(Option::as_deref);
-        let settings = Settings::read(Files {
-            genai,
-            config,
-            generation,
-        });
+        let inside = gguf.map(|bytes| GgufText::of_beginning(&bytes)).transpose();
+        let inside = inside.map_err(|e| convert::error(&e))?;
+        let settings = match &inside {
+            Some(inside) => Ok(inside.settings.clone()),
+            None => Settings::read(Files {
+                genai,
+                config,
+                generation,
+            }),
+        };
         let settings = settings.map_err(|e| convert::error(&e))?;
         let decoder = self.look(|session| Decoder::new(session, &settings))?;
         self.text.set(Some(Text {
@@ -82,6 +92,9 @@ impl WasmSession {
             end: settings.end.list(),
             context: settings.context,
             sampling: &settings.sampling,
+            words: inside
+                .as_ref()
+                .map(|inside| [&*inside.tokenizer, &*inside.templates]),
         })
     }
 

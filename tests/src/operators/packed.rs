@@ -278,20 +278,22 @@ fn blocks_of_every_size(random: &mut Random) -> Vec<Case> {
 }
 
 /// Rows of a packed table `[rows, columns]`, which are all gathered, the last first.
-fn packed_table(random: &mut Random, bits: usize, zeros: bool, block: usize) -> Case {
+fn packed_table(random: &mut Random, bits: usize, zeros: Zeros, block: usize) -> Case {
     let (rows, columns) = (5, 48usize);
     let blocks = columns.div_ceil(block);
     let table = Numbers::new(random, bits, rows, columns);
     let points = Numbers::new(random, bits, rows, blocks);
     let scales = random.array(&[rows, blocks]);
+    let real_points = random.array(&[rows, blocks]);
     let indices: Vec<i64> = (0..rows as i64).map(|i| -1 - i).collect();
     let mut want = Vec::new();
     for row in (0..rows).rev() {
         for column in 0..columns {
             let block = column / block;
             let zero = match zeros {
-                true => points.get(row, block),
-                false => f64::from(1u16 << (bits - 1)),
+                Zeros::None => f64::from(1u16 << (bits - 1)),
+                Zeros::Packed => points.get(row, block),
+                Zeros::Real => real_points.data[row * blocks + block].into(),
             };
             let scale = f64::from(scales.data[row * blocks + block]);
             want.push((table.get(row, column) - zero) * scale);
@@ -302,13 +304,15 @@ fn packed_table(random: &mut Random, bits: usize, zeros: bool, block: usize) -> 
         Input::Fed(Tensor::from_slice(&[rows, 1], &indices).expect("a column")),
         scales.constant(),
     ];
-    if zeros {
-        inputs.push(Input::Constant(
+    match zeros {
+        Zeros::None => {}
+        Zeros::Packed => inputs.push(Input::Constant(
             points.packed(&[rows, (blocks * bits).div_ceil(8)]),
-        ));
+        )),
+        Zeros::Real => inputs.push(real_points.constant()),
     }
     Case {
-        name: format!("GatherBlockQuantized of {bits} bits in blocks of {block}, zeros {zeros}"),
+        name: format!("GatherBlockQuantized of {bits} bits in blocks of {block}, zeros {zeros:?}"),
         op: Arc::new(GatherBlockQuantized {
             gather_axis: 0,
             quantize_axis: -1,
@@ -369,11 +373,14 @@ pub(super) fn cases() -> Vec<Case> {
     let mut random = Random::new(11);
     let mut cases = products(&mut random);
     for (bits, zeros, block) in [
-        (4, false, 16),
-        (4, true, 16),
-        (4, true, 32),
-        (8, true, 16),
-        (8, false, 16),
+        (4, Zeros::None, 16),
+        (4, Zeros::Packed, 16),
+        (4, Zeros::Packed, 32),
+        (4, Zeros::Real, 16),
+        (2, Zeros::Real, 16),
+        (8, Zeros::Packed, 16),
+        (8, Zeros::None, 16),
+        (8, Zeros::Real, 16),
     ] {
         cases.push(packed_table(&mut random, bits, zeros, block));
     }

@@ -31,6 +31,8 @@ export interface DecoderFiles {
   config?: string;
   /** `generation_config.json`, which is read beside a `config.json`. */
   generation?: string;
+  /** In place of the others the beginning of a GGUF file, at least as much as stands in front of the data of tensors. */
+  gguf?: Uint8Array;
 }
 
 /** What the files say, as the runtime tells it. */
@@ -38,6 +40,8 @@ interface Said {
   end: number[];
   context: number | null;
   sampling: Sampling;
+  /** What `tokenizer.json` and `tokenizer_config.json` would hold, where a GGUF file says it. */
+  words?: [string, string];
 }
 
 /** The calls of a runtime that a decoder makes. */
@@ -72,16 +76,19 @@ export class Decoder {
   readonly context: number | undefined;
   /** How words are to be chosen, as the files say. */
   readonly sampling: Readonly<Sampling>;
+  /** What a GGUF file has of `tokenizer.json` and `tokenizer_config.json`. */
+  readonly words: readonly [string, string] | undefined;
   readonly #calls: DecoderCalls;
   #begun = false;
 
   /** `session.decoder` makes these. */
   constructor(calls: DecoderCalls, said: string) {
     if (typeof calls?.nextWord !== 'function') throw new KilimError('INVALID_VALUE', 'decoders are made by `session.decoder`');
-    const { end, context, sampling } = readJson<Said>(said);
+    const { end, context, sampling, words } = readJson<Said>(said);
     this.end = end;
     this.context = context ?? undefined;
     this.sampling = sampling;
+    this.words = words;
     this.#calls = calls;
   }
 

@@ -207,8 +207,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       });
     },
 
-    openDecoder({ genai, config, generation }: DecoderFiles): Promise<string> {
-      return calling(undefined, (session) => session.openDecoder(genai, config, generation));
+    openDecoder({ genai, config, generation, gguf }: DecoderFiles): Promise<string> {
+      return calling(undefined, (session) => session.openDecoder(genai, config, generation, gguf));
     },
 
     startText: (words, sampling) => calling(undefined, (session) => session.startText(words, sampling)),

@@ -73,7 +73,7 @@ export interface WasmSession {
   /** Gives JSON in the library's own names. */
   verify(feeds: WireValue[], options: VerifyOptions, stopped: (() => boolean) | undefined): Promise<string>;
   /** Gives JSON. */
-  openDecoder(genai: string | undefined, config: string | undefined, generation: string | undefined): string;
+  openDecoder(genai: string | undefined, config: string | undefined, generation: string | undefined, gguf: Uint8Array | undefined): string;
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(stopped: (() => boolean) | undefined): Promise<number>;
   /** Gives JSON. */

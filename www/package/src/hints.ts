@@ -24,12 +24,16 @@ const NCNN = ['7767517', '\xdd\x85v\0'];
 const TNN = /^\s*"1 \d+ 1 42066\d{5}\b/;
 const TENGINE = '\x02\0\0\0\0\0';
 
+/** What GGUF files need: they are decoders, most of them with packed weights. */
+const OF_GGUF: Part[] = ['gguf', 'language', 'quantized'];
+
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
   if (/\.mnn($|[?#])/i.test(name)) return ['mnn'];
   if (/\.tnnproto($|[?#])/i.test(name)) return ['tnn'];
   if (/\.tmfile($|[?#])/i.test(name)) return ['tengine'];
+  if (/\.gguf($|[?#])/i.test(name)) return OF_GGUF;
   return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -43,6 +47,7 @@ export function partsIn(bytes: Uint8Array): Part[] {
   if (isNet(bytes, magic)) return ['mnn'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
+  if (nodes.startsWith('GGUF')) return OF_GGUF;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];
   if (nodes.startsWith(TENGINE)) return ['tengine'];

@@ -229,7 +229,7 @@ const LIMITS: Kinds<Limits> = {
 };
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
-const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text };
+const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
 const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 

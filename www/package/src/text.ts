@@ -8,6 +8,7 @@ import { KilimError, load } from './index.js';
 import type { Decoder, LoadOptions, ModelSource, Sampling, Session } from './index.js';
 import { modelOf, openFolder, parse, readText, weightsOf } from './text/folder.js';
 import type { FolderSource } from './text/folder.js';
+import { begun, ggufOf } from './text/gguf.js';
 import { Stops } from './text/stops.js';
 import { Stream } from './text/stream.js';
 import { ChatTemplate } from './text/template.js';
@@ -59,7 +60,7 @@ export interface Generated {
 }
 
 /**
- * Loads the language model of a folder, as Hugging Face or onnxruntime-genai lay it out.
+ * Loads the language model of a folder, as Hugging Face or onnxruntime-genai lay it out, or of a GGUF file, which has all of it.
  * @throws KilimError what `load` throws; `IO` where a file is missing, `INVALID_MODEL` where one cannot be understood, `INPUT` where there are several
  * models and none is chosen, and where the model has no output with scores of words, `UNSUPPORTED` where the model is none that makes text word by word.
  */
@@ -67,6 +68,8 @@ export async function loadText(source: FolderSource, options: LoadTextOptions = 
   const { file, tokenizer: given, externalData, ...rest } = options;
   const { signal } = rest;
   const folder = openFolder(source);
+  const gguf = await ggufOf(source, folder, file, signal);
+  if (gguf !== undefined) return loadGguf(gguf, given, rest);
   const read = (path: string) => readText(folder, path, signal);
   const [genai, config] = await Promise.all([read('genai_config.json'), read('config.json')]);
   if (genai === undefined && config === undefined)
@@ -93,6 +96,21 @@ export async function loadText(source: FolderSource, options: LoadTextOptions = 
     const known = Object.fromEntries(Object.entries(files).filter(([, text]) => text !== undefined));
     const decoder = await session.decoder(known);
     return new TextModel(session, decoder, tokenizer, () => new ChatTemplate(template, tokenizerSettings));
+  } catch (error) {
+    session.close();
+    throw error;
+  }
+}
+
+/** The language model of a GGUF file. */
+async function loadGguf(file: ModelSource, given: Tokenizer | undefined, options: LoadOptions): Promise<TextModel> {
+  const { begin, model } = await begun(file, options.signal);
+  const session = await load(model, { ...options, lastOnly: { logits: 1, ...options.lastOnly } });
+  try {
+    const decoder = await session.decoder({ gguf: begin });
+    const [words, settings] = decoder.words ?? ['{}', '{}'];
+    const templates = parse<TokenizerSettings>('tokenizer_config.json', settings);
+    return new TextModel(session, decoder, given ?? openTokenizer(words, templates), () => new ChatTemplate(undefined, templates));
   } catch (error) {
     session.close();
     throw error;

@@ -118,10 +118,10 @@ async function cases(glue, kind, names) {
 }
 
 /** Texts: recorded decoders take the sizes of their inputs from one step to the next, so that caches grow. */
-async function texts(glue) {
-  const files = references('language');
-  for (const { path, files: recorded, data_sets: steps } of JSON.parse(files.get('index.json')).cases) {
-    const session = await load(glue, files.get(`${path}/model.onnx`));
+async function texts(glue, kind) {
+  const files = references(kind);
+  for (const { path, model, files: recorded, data_sets: steps } of JSON.parse(files.get('index.json')).cases) {
+    const session = await load(glue, files.get(`${path}/${model}`));
     const ports = session.inputs();
     for (let step = 0; step < steps; step++) {
       const dims = (i) => JSON.parse(/\[.*?\]/.exec(recorded[`test_data_set_${step}/input_${i}.pb`])[0]);
@@ -157,6 +157,20 @@ async function words(glue) {
       await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(chosen));
       for (let word = 0; word < 3; word++) await session.nextWord(() => false);
     }
+    session.free();
+  }
+}
+
+/** Words of decoders that bring their tokenizers. */
+async function inside(glue) {
+  const files = references('ggml');
+  for (const { path } of JSON.parse(files.get('index.json')).cases) {
+    const model = files.get(`${path}/model.gguf`);
+    if (model === undefined) continue;
+    const session = await load(glue, model);
+    const { sampling } = JSON.parse(session.openDecoder(undefined, undefined, undefined, model));
+    await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(sampling));
+    for (let word = 0; word < 3; word++) await session.nextWord(() => false);
     session.free();
   }
 }
@@ -222,7 +236,11 @@ const profile = {
     );
     // What models with a recurrent state have is fetched by pages with such models alone.
     await cases(glue, 'microsoft', /^(?!linear_attention|m_rotary|gated).*(attention|rotary|norm|gelu|matmul_\d_bits|gather_block|embed)/);
-    await texts(glue);
+    await texts(glue, 'language');
+  }),
+  gguf: await passed(async (glue) => {
+    await texts(glue, 'gguf');
+    await inside(glue);
   }),
 };
 profile.transformers = await passed(async (glue) => {

@@ -13,6 +13,7 @@ pub const PARTS: &[&str] = &[
     "mnn",
     "tengine",
     "tnn",
+    "gguf",
     "language",
     "text",
     "speech",
@@ -28,15 +29,16 @@ const NCNN: usize = 3;
 const MNN: usize = 4;
 const TENGINE: usize = 5;
 const TNN: usize = 6;
-const LANGUAGE: usize = 7;
+const GGUF: usize = 7;
+const LANGUAGE: usize = 8;
 /// The words of decoders.
-const TEXT: usize = 8;
+const TEXT: usize = 9;
 /// What hears and writes.
-const SPEECH: usize = 9;
-const QUANTIZED: usize = 10;
+const SPEECH: usize = 10;
+const QUANTIZED: usize = 11;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 11;
-const REST: usize = 12;
+const MORE: usize = 12;
+const REST: usize = 13;
 
 /// What the names of functions hold that read one format, with the part that they are.
 const FORMATS: &[(&str, usize)] = &[
@@ -91,6 +93,9 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
+/// What the names of functions hold that read GGUF files, their tokenizers included.
+const OF_GGUF: &[&str] = &["kilim_formats::gguf", "kilim_text::gguf"];
+
 /// What the names of functions hold that make words: those of the crate and of its classes in JavaScript, and its random numbers.
 const WORDS: &[&str] = &["kilim_text", "kilim_web::text", "chacha20", "rand_chacha"];
 
@@ -126,7 +131,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if of_gpu && !piece {
                 return Some(GPU);
             }
-            for (names, part) in [(SPOKEN, SPEECH), (WORDS, TEXT)] {
+            for (names, part) in [(OF_GGUF, GGUF), (SPOKEN, SPEECH), (WORDS, TEXT)] {
                 let is_of = names.iter().any(|of| name.contains(of));
                 if is_of && (piece || binary.sizes[own] > SMALL) {
                     return Some(part);
@@ -180,6 +185,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 ("language", LANGUAGE),
                 ("text", TEXT),
                 ("speech", SPEECH),
+                ("gguf", GGUF),
                 // Not of WebGPU itself: any model may come this way.
                 ("gpu", MORE),
             ];

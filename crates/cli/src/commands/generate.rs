@@ -15,12 +15,13 @@ use crate::{Failure, out};
 pub const EXAMPLES: &str = "\
 Examples:
   kilim generate models/llama --prompt \"Once upon a time\"
+  kilim generate llama.gguf --prompt \"Once upon a time\"
   kilim generate models/llama --chat --prompt \"Who are you?\" --system \"Be brief.\"
   kilim generate models/llama --prompt Hello --temperature 0.8 --top-p 0.95 --seed 7 --max-words 64";
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A folder with a model, its settings and its tokenizer, as Hugging Face or onnxruntime-genai lay it out.
+    /// A folder with a model, its settings and its tokenizer, as Hugging Face or onnxruntime-genai lay it out, or a GGUF file.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// The text to go on from.

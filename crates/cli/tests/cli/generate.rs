@@ -102,6 +102,23 @@ fn a_folder_of_hugging_face_gives_the_same_words() {
     assert_eq!(chat["prompt_words"], 3);
 }
 
+/// A decoder with its tokenizer in one file; the words are those that transformers goes on with.
+#[test]
+fn a_gguf_file_is_all_that_a_text_needs() {
+    let file = folder("gguf").join("model.gguf");
+    let cases = Cases::of("ggml");
+    let bytes = cases.file("words-joined/model.gguf");
+    fs::write(&file, bytes).expect("the file can be written");
+    let told = cases.file("words-joined/words.json");
+    let told: Value = serde_json::from_slice(told).expect("JSON");
+    let prompt = told["texts"][0]["text"].as_str().expect("a text");
+    let made = generated(&file, &["--prompt", prompt, "--max-words", "12"]);
+    assert_eq!(made["words"], told["goes_on"]);
+    assert_eq!(made["text"], told["says"]);
+    let chat = generated(&file, &["--chat", "--prompt", "a", "--max-words", "1"]);
+    assert_eq!(chat["ended"], "max_words");
+}
+
 #[test]
 fn text_comes_on_standard_output_and_figures_beside_it() {
     let path = genai("stream").display().to_string();

@@ -36,9 +36,9 @@ pub struct MatMulNBits {
 /// Gather of a table with a scale for each block of neighbours along `quantize_axis`.
 ///
 /// Inputs: the table, of a type of 2, 4 or 8 bits, or packed into `uint8` along its last dimension; indices; scales;
-/// optional zero points of the table's type. The output has the scales' type. A packed table has its blocks along its
-/// last dimension and is gathered along another; its zero points are packed in the same way, and are `2^(bits - 1)`
-/// where there are none. Those of other tables are 0.
+/// optional zero points of the table's type, or one for each block in the scales' type. The output has the scales' type. A
+/// packed table has its blocks along its last dimension and is gathered along another; zero points of its type are packed in
+/// the same way, and are `2^(bits - 1)` where there are none. Those of other tables are 0.
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GatherBlockQuantized {
     pub gather_axis: i64,
@@ -98,6 +98,7 @@ pub(super) const PACKED: Types = Types::new("uint8", |d| d == DType::U8);
 pub(super) const ZEROS: Types = Types::new("uint8 or a floating-point type", |d| {
     d == DType::U8 || d.is_float()
 });
+const ANY_ZEROS: Types = Types::new("the table's type or that of the scales", |_| true);
 const BLOCK_OF_COLUMN: Types = Types::new("int32", |d| d == DType::I32);
 
 impl Operator for MatMulNBits {
@@ -215,7 +216,10 @@ impl Operator for GatherBlockQuantized {
         let data = ctx.typed(0, &QUANTIZED)?;
         ctx.typed(1, &INDICES)?;
         let dtype = ctx.typed(2, &FLOATS)?;
-        ctx.common_type([0, 3])?;
+        let real = ctx
+            .typed_optional(3, &ANY_ZEROS)?
+            .is_some_and(DType::is_float);
+        ctx.common_type(if real { [2, 3] } else { [0, 3] })?;
         if self.block == 0 {
             return Err(unsupported("blocks without elements"));
         }
@@ -229,7 +233,9 @@ impl Operator for GatherBlockQuantized {
         let mut blocks = numbers.clone();
         blocks.0[quantized] = numbers.0[quantized].map(|n| Some(n.div_ceil(self.block)));
         let mut zeros = blocks.clone();
-        zeros.0[quantized] = blocks.0[quantized].map(|n| Some(n.div_ceil(packed)));
+        if !real {
+            zeros.0[quantized] = blocks.0[quantized].map(|n| Some(n.div_ceil(packed)));
+        }
         for (i, expected) in [(2, &blocks), (3, &zeros)] {
             if let Some(got) = ctx.shape_optional(i) {
                 unify_shapes(got, expected, || "the scales of the blocks".into())

@@ -43,13 +43,8 @@ pub const BY_CONTENT: &[Stranger] = &[
         looks: safetensors,
     },
     Stranger {
-        what: "a GGUF model of llama.cpp",
-        hint: "take the model's ONNX files instead",
-        looks: |file| file.begins(b"GGUF"),
-    },
-    Stranger {
         what: "a GGML model",
-        hint: "take the model's ONNX files instead",
+        hint: "take the model's GGUF or ONNX files instead",
         looks: |file| [b"lmgg", b"fmgg", b"tjgg"].iter().any(|m| file.begins(*m)),
     },
     Stranger {

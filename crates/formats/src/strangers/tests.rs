@@ -13,7 +13,6 @@ const CASES: &[(&[u8], &str, &str)] = &[
         "m",
         "safetensors: weights without a network",
     ),
-    (b"GGUF\x03\0\0\0", "m", "a GGUF model of llama.cpp"),
     (b"tjgg\x03\0\0\0", "m", "a GGML model"),
     (
         b"\x80\x02}q\0",

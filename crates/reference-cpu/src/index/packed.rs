@@ -28,6 +28,10 @@ pub fn build(op: &GatherBlockQuantized, node: &NodeSpec, _: &mut Build) -> Resul
         data: f64::codec(x.dtype),
         indices: i64::codec(indices.dtype),
         scale: f64::codec(scale.dtype),
+        zeros: node
+            .input(3)
+            .filter(|zeros| zeros.dtype.is_float())
+            .map(|zeros| f64::codec(zeros.dtype)),
         y: f64::codec(node.outputs[0].dtype),
         middle: match x.dtype {
             DType::U8 => f64::from(1u8 << (op.bits - 1)),
@@ -47,6 +51,8 @@ struct Rows {
     data: Codec<f64>,
     indices: Codec<i64>,
     scale: Codec<f64>,
+    /// What reads zero points that are no numbers of the table.
+    zeros: Option<Codec<f64>>,
     y: Codec<f64>,
     /// The zero point where there is no input of zero points.
     middle: f64,
@@ -65,6 +71,9 @@ impl Rows {
 
     /// The zero point of a block; each row of packed ones begins with a byte of its own.
     fn zero(&self, bytes: &[u8], block: usize) -> f64 {
+        if let Some(zeros) = &self.zeros {
+            return zeros.get(bytes, block);
+        }
         let (row, column) = (block / self.blocks_in_row, block % self.blocks_in_row);
         match self.bits {
             8 => self.number(bytes, block),

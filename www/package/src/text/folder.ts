@@ -3,6 +3,7 @@ import type { ModelSource } from '../index.js';
 
 /**
  * A folder with a language model: the address of one; the files that a visitor chose, with their paths; or files by their paths from the folder on.
+ * In place of a folder the address of a GGUF file, which ends with `.gguf`.
  */
 export type FolderSource = string | URL | Iterable<File> | Record<string, ModelSource>;
 

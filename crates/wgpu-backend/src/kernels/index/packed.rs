@@ -9,7 +9,7 @@ use crate::kernels::Kernels;
 use crate::lowering::elements::index_type;
 use crate::lowering::walk::around;
 use crate::lowering::{Lowering, Lowers, ok, refuse};
-use crate::shaders::index::gather_packed::{Launch, Params};
+use crate::shaders::index::gather_packed::{Launch, Params, Zeros};
 use crate::shaders::{Operand, Packing, Target};
 
 pub(super) fn register(kernels: &mut Kernels) {
@@ -26,7 +26,11 @@ fn numbers(l: &mut Lowering, i: usize, in_element: usize) -> Lowers<(Operand, Pa
 }
 
 fn gather(op: &GatherBlockQuantized, l: &mut Lowering) -> Lowers {
-    let stored = l.float_of([2])?;
+    let real = l.optional(3).is_some_and(|zeros| zeros.dtype.is_float());
+    let stored = match real {
+        true => l.float_of([2, 3])?,
+        false => l.float_of([2])?,
+    };
     let (x, indices, scales) = (l.input(0)?, l.input(1)?, l.input(2)?);
     if scalar(x.dtype).is_none() {
         return refuse(format!("a table of {} is not on the GPU", x.dtype));
@@ -52,11 +56,15 @@ fn gather(op: &GatherBlockQuantized, l: &mut Lowering) -> Lowers {
     in_range(l, 1, size)?;
     let (table, packing) = numbers(l, 0, in_element)?;
     let (zeros, zero_packing) = match l.optional(3) {
+        None => (Zeros::None, Packing::default()),
+        Some(_) if real => {
+            let zeros = Operand::Input(3);
+            (Zeros::Real { zeros }, Packing::default())
+        }
         Some(_) => {
             let (zeros, packing) = numbers(l, 3, in_element)?;
-            (Some(zeros), packing)
+            (Zeros::Packed { zeros }, packing)
         }
-        None => (None, Packing::default()),
     };
     let row = scales.shape[quantized];
     let count = l.output(0)?.elements();
