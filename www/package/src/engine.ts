@@ -57,10 +57,13 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
   let opened: Opened | undefined;
   let closed = false;
   let skipped: Picked['skipped'] = [];
+  /** The address of the runtime's binary, where its other files are to be taken from beside it. */
+  let beside: string | undefined;
   let give!: (binary: Promise<Binary>) => void;
   const started = new Promise<Binary>((resolve) => {
     give = resolve;
   }).then(async (binary) => {
+    ({ beside } = binary);
     const runtime = await open(binary);
     await runtime.require(parts);
     return runtime;
@@ -159,7 +162,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
-        const options = { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends };
+        const options = { ...request.options, ...operators, pictures: () => openDecoders(beside), backends: picked.backends };
         const runtime = await started;
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };

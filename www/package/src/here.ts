@@ -3,6 +3,15 @@ import type { Variant } from './detect.js';
 import type { Part } from './parts.js';
 import type { Engine } from './protocol.js';
 
+/** Which runtime a session has, and where. */
+export interface Place {
+  variant: Variant;
+  /** What computes for it: its own thread, and others. */
+  threads: number;
+  /** The folder of the package's files, where that is not this module's. */
+  assets: string | undefined;
+}
+
 /**
  * A runtime in this thread, with `parts` of it, else all. Its code is a file of its own, as most pages compute in a worker.
  * @throws KilimError `IO` where a file of it cannot be had.

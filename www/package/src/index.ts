@@ -11,7 +11,11 @@ import { variantFor } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
+import { folderOf } from './assets.js';
 import { createEngineHere } from './here.js';
+import type { Place } from './here.js';
+import { importable } from './importable.js';
+import type { Importable } from './importable.js';
 import { createNearbyEngine } from './nearby.js';
 import { withNeighbours } from './neighbours.js';
 import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
@@ -76,9 +80,10 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
   report({ phase: 'runtime', loaded: 0, total: 1 });
   const { engine, started, oneThread } = await takeEngine(options);
   const stopListening = onAbort(signal, () => engine.close());
-  let module: string | undefined;
+  let module: Importable | undefined;
   try {
-    module = addressOf(operators);
+    module = operators === undefined ? undefined : await importable(operators);
+    const own = module;
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
       const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal });
@@ -91,7 +96,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
         source: model,
         external: withNeighbours(model, external),
         fileBytes,
-        ...(module === undefined ? {} : { operators: module }),
+        ...(own && { operators: own.href }),
         options: engineOptions(options),
       };
     };
@@ -106,7 +111,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
     throw signal?.aborted ? aborted(signal) : error;
   } finally {
     stopListening();
-    if (module !== undefined && operators instanceof Blob) URL.revokeObjectURL(module);
+    module?.release();
   }
 }
 
@@ -162,14 +167,14 @@ async function takeEngine(options: LoadOptions): Promise<Started> {
   return kept.running;
 }
 
-function engineKey({ worker, variant, threads }: PrepareOptions): string {
-  return `${worker} ${variant} ${threads}`;
+function engineKey({ worker, variant, threads, assets }: PrepareOptions): string {
+  return `${worker} ${variant} ${threads} ${assets}`;
 }
 
 /** The engine that the option `worker` chooses. */
-function createEngine(worker: boolean | undefined, build: Variant, threads: number): Engine | Promise<Engine> {
-  if (worker === undefined) return createNearbyEngine(build, threads);
-  return worker ? createRemoteEngine(build, threads) : createEngineHere(build);
+function createEngine(worker: boolean | undefined, place: Place): Engine | Promise<Engine> {
+  if (worker === undefined) return createNearbyEngine(place);
+  return worker ? createRemoteEngine(place) : createEngineHere(place.variant);
 }
 
 async function startEngine({
@@ -177,17 +182,19 @@ async function startEngine({
   wasm,
   variant,
   threads = 1,
-}: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
+  assets: folder,
+}: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads' | 'assets'>): Promise<Started> {
   const build = variant ?? (wasm === undefined ? variantFor(worker === false ? 1 : threads) : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', {
       hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it',
     });
   }
-  const binary = wasm === undefined ? ownBinary(build).then((module): Binary => ({ module })) : givenBinary(wasm);
+  const assets = folder && folderOf(folder);
+  const binary = wasm === undefined ? ownBinary(build, assets) : givenBinary(wasm);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
-  const engine = await createEngine(worker, build, threads);
+  const engine = await createEngine(worker, { variant: build, threads, assets });
   const started = engine.start(binary).then(() => undefined);
   started.catch(() => undefined);
   return { engine, started, oneThread: threads > 1 ? whyOneThread(worker, build) : undefined };
@@ -204,17 +211,12 @@ async function givenBinary(wasm: WasmSource): Promise<Binary> {
 function whyOneThread(worker: boolean | undefined, build: Variant): string | undefined {
   if (worker === false) return 'the session computes in the calling thread';
   if (build === 'threads') return undefined;
-  if (globalThis.crossOriginIsolated === undefined) return 'only pages have threads';
+  if (globalThis.crossOriginIsolated === undefined)
+    return 'this JavaScript engine has no workers with memory in common, or no relaxed SIMD';
   if (!globalThis.crossOriginIsolated) {
     return 'the page is not cross-origin isolated: serve it with the headers `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`';
   }
   return `the build \`${build}\` has one`;
-}
-
-/** A blob's address is of this page's origin, so that the worker may import it. */
-function addressOf(module: LoadOptions['operators']): string | undefined {
-  if (module instanceof Blob) return URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
-  return module === undefined ? undefined : absolute(module).href;
 }
 
 /**

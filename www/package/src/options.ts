@@ -111,10 +111,15 @@ export interface LoadOptions {
    */
   worker?: boolean;
   /**
-   * Threads that kernels on the CPU compute with, in a page that is cross-origin isolated: the session's worker, and workers that all
-   * sessions of the page share. One by default, and where the page is not isolated: then workers can have no memory in common.
+   * Threads that kernels on the CPU compute with, in a page that is cross-origin isolated and in programs: the session's worker, and workers
+   * that all sessions share. One by default, and where a page is not isolated: then workers can have no memory in common.
    */
   threads?: number;
+  /**
+   * The folder that the package's own files are in (`worker.*.js`, `kilim.*.wasm`), where that is not the one of its modules, as behind a
+   * bundler that moves these: `npx kilim copy public/kilim` puts them into one, `assets: '/kilim/'` says where it is served.
+   */
+  assets?: string | URL;
   /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
   wasm?: WasmSource;
   /** The build to use; the default is the fastest that the browser runs. */
@@ -122,7 +127,7 @@ export interface LoadOptions {
 }
 
 /** Options of `prepare` and `calibrate`: those of `load` that concern the runtime. */
-export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads'>;
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads' | 'assets'>;
 
 /** Options of `Session.run`. */
 export interface RunOptions {
@@ -182,6 +187,8 @@ const address: Kind = {
   fits: (value) => typeof value === 'string' || value instanceof URL || value instanceof Blob,
 };
 
+const place: Kind = { expected: 'an address', fits: (value) => typeof value === 'string' || value instanceof URL };
+
 type Kinds<T> = { [Name in keyof Required<T>]: Kind };
 
 const LOAD: Kinds<LoadOptions> = {
@@ -208,6 +215,7 @@ const LOAD: Kinds<LoadOptions> = {
   signal,
   worker: flag,
   threads: count,
+  assets: place,
   wasm: anything,
   variant: oneOf(...VARIANTS),
 };
@@ -234,7 +242,12 @@ const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, prepr
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 /** What options of other runtimes are called here. */
-const OTHER_NAMES: Record<string, string> = { executionProviders: 'backends', freeDimensionOverrides: 'dims', providers: 'backends' };
+const OTHER_NAMES: Record<string, string> = {
+  executionProviders: 'backends',
+  freeDimensionOverrides: 'dims',
+  providers: 'backends',
+  wasmPaths: 'assets',
+};
 
 /**
  * The options, each read once. `null` is as good as none: that is what storage gives for what it does not have.

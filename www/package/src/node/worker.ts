@@ -1,0 +1,9 @@
+// A session's worker in Node, of the build that it is started with.
+import { workerData } from 'node:worker_threads';
+import type { Variant } from '../detect.js';
+import { placesOfBuild, scriptOf } from '../builds.js';
+import { serve } from '../serve.js';
+
+const build = workerData as Variant;
+const { createGlue } = await scriptOf(build);
+serve(createGlue, placesOfBuild[build]);
