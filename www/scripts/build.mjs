@@ -22,6 +22,8 @@ const out = join(dist, 'kilim');
 const modules = join(dist, 'modules');
 /** Scripts of wasm-bindgen, which are files of their own where a runtime is in the caller's thread. */
 const GLUE = /kilim\.(simd|relaxed|threads)\.js$/;
+/** How modules import the one that has the session's classes. */
+const SESSIONS = /^(\.\.?\/)+index\.js$/;
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
 const parts = ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
@@ -136,7 +138,7 @@ for (const dir of [out, modules]) {
   mkdirSync(dir, { recursive: true });
 }
 tool('typescript/bin/tsc', '-p', 'package', '--outDir', modules, '--declarationDir', out);
-tool('typescript/bin/tsc', '-p', 'package/tsconfig.node.json', '--outDir', modules);
+tool('typescript/bin/tsc', '-p', 'package/tsconfig.instead.json', '--outDir', modules);
 copyOrtTypes();
 if (!whole) leaveOut();
 for (const file of binaries) {
@@ -145,9 +147,12 @@ for (const file of binaries) {
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
 await bundle('index.js', { external: GLUE });
+// For service workers, which import nothing later.
+await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');
+await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { index: SESSIONS, banner: '#!/usr/bin/env node' });
 // Shares the session's classes with the page's own import.
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
 const HOLDERS = {
@@ -157,7 +162,7 @@ const HOLDERS = {
 };
 for (const [name, banner] of Object.entries(HOLDERS)) {
   await bundle(name, { external: index, banner });
-  await bundleForNode(name, `node.${name}`, { index: /^(\.\.?\/)+index\.js$/, banner });
+  await bundleForNode(name, `node.${name}`, { index: SESSIONS, banner });
 }
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {

@@ -11,6 +11,14 @@ import { projects, run } from './support/project.mjs';
 const here = projects({ pages: false });
 const square = { inputs: [['x', ['N', 'N']]], outputs: [['y', ['N', 'N']]] };
 const MODELS = {
+  'two.onnx': model({
+    nodes: [
+      ['MatMul', ['x', 'x'], ['y']],
+      ['Add', ['x', 'x'], ['sum']],
+    ],
+    inputs: square.inputs,
+    outputs: [...square.outputs, ['sum', ['N', 'N']]],
+  }),
   'product.onnx': model({ nodes: [['MatMul', ['x', 'x'], ['y']]], ...square }),
   'determinant.onnx': model({ nodes: [['Det', ['x'], ['d']]], inputs: [['x', ['N', 2, 2]]], outputs: [['d', ['N']]] }),
   'scale.onnx': model({
@@ -67,6 +75,7 @@ test('sessions can do what they can in pages, and failures are typed', { timeout
       'rare, worker: true': [-1],
       'rare, worker: false': [-1],
       kept: [1, 4, 0, 1],
+      asked: [['sum'], ['sum'], 'KilimError INPUT: no output fits `nope`, which `outputs` names: expected y, sum'],
       aborted: 'KilimError ABORTED: the call was aborted',
       shared: true,
       calibrated: true,

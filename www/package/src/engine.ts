@@ -33,6 +33,7 @@ import { nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
 import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
+import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
@@ -46,6 +47,13 @@ const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}): 
 interface Opened {
   runtime: Runtime<Glue>;
   session: WasmSession;
+}
+
+/** The outputs without those that nobody asked for, whose elements were not read. */
+function leave(session: WasmSession, outputs: WireValue[], names: readonly string[]): WireValue[] {
+  const [wanted, left] = [false, true].map((is) => outputs.filter(({ name }) => names.includes(name) === is)) as [WireValue[], WireValue[]];
+  session.releaseKept(Uint32Array.from(left.flatMap((value) => ('kept' in value ? [value.kept] : []))));
+  return wanted;
 }
 
 /**
@@ -193,6 +201,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
           ran.outputs = await session.run(request.feeds, request.timeout, stopped, request.keep);
           if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
         }
+        if (request.left) ran.outputs = leave(session, ran.outputs, request.left);
         ran.milliseconds = performance.now() - began;
         if (session.revision() !== revision) ran.report = report(session);
         const taken = opened?.runtime.parts;

@@ -1,5 +1,6 @@
 import { cannotStart } from './binary.js';
 import type { Variant } from './detect.js';
+import { KilimError } from './errors.js';
 import type { Part } from './parts.js';
 import type { Engine } from './protocol.js';
 
@@ -18,7 +19,8 @@ export interface Place {
  */
 export async function createEngineHere(variant: Variant, parts?: readonly Part[]): Promise<Engine> {
   const local = await import('./local.js').catch((error) => {
-    throw cannotStart(error);
+    if (!('ServiceWorkerGlobalScope' in globalThis)) throw cannotStart(error);
+    throw new KilimError('IO', 'a service worker imports nothing later', { hint: 'import `kilim/single`' }, error);
   });
   return local.createLocalEngine(variant, parts);
 }

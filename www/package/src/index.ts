@@ -24,6 +24,8 @@ import { pickBackends } from './pick.js';
 import type { Backend, Binary, Engine, LoadRequest, Progress, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
+import type { AnyModel } from './session.js';
+import type { ModelTypes } from './values.js';
 import { toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
 
@@ -32,7 +34,7 @@ export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
-export type { Feed, Port } from './feeds.js';
+export type { Feed, FeedOf, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export type { Limits, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
 export { pickBackends } from './pick.js';
@@ -49,23 +51,27 @@ export type {
   TuningReport,
 } from './report.js';
 export { Session } from './session.js';
-export type { ModelMap, Value } from './values.js';
-export type { Profile } from './session.js';
+export type { ModelMap, ModelTypes, Value } from './values.js';
+export type { AnyModel, Profile } from './session.js';
 export type { ModelSource } from './source.js';
 export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';
 export { SpeechDecoder } from './speaking.js';
 export type { HeardWindow, SpeechFiles, WindowOptions } from './speaking.js';
 export { Tensor, fromNumbers, toNumbers } from './tensor.js';
-export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
+export type { ArrayOf, DType, Elements, GivenArrayOf, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';
 export type { Variant } from './detect.js';
 
 /**
- * Loads a model and makes it ready to run. Bytes must stay as they are until it is loaded.
+ * Loads a model and makes it ready to run. Bytes must stay as they are until it is loaded. `M` are the types of its inputs and outputs, which
+ * `npx kilim types` writes.
+ *
+ *     const session = await load('model.onnx', { backends: ['wgpu', 'cpu'] });
+ *
  * @throws KilimError with the codes of the model (`UNKNOWN_FORMAT`, `INVALID_MODEL`, `UNSUPPORTED`, …), `IO` where bytes
  * cannot be read, `INVALID_VALUE` for options that are none, `ABORTED`.
  */
-export async function load(source: ModelSource, options: LoadOptions = {}): Promise<Session> {
+export async function load<M extends ModelTypes = AnyModel>(source: ModelSource, options: LoadOptions = {}): Promise<Session<M>> {
   try {
     return await loadWith(source, readLoadOptions('load', options));
   } catch (error) {
@@ -73,7 +79,7 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   }
 }
 
-async function loadWith(source: ModelSource, options: LoadOptions): Promise<Session> {
+async function loadWith<M extends ModelTypes>(source: ModelSource, options: LoadOptions): Promise<Session<M>> {
   const { signal, operators } = options;
   if (signal?.aborted) throw aborted(signal);
   const { report, refused } = progressOf(options.onProgress);
@@ -105,7 +111,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       reading().then((request) => engine.load(request, report, signal)),
     ]);
     const [, loaded] = await Promise.race([loading, refused]);
-    return new Session(engine, loaded, oneThread);
+    return new Session<M>(engine, loaded, oneThread);
   } catch (error) {
     engine.close();
     throw signal?.aborted ? aborted(signal) : error;

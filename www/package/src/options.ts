@@ -144,6 +144,11 @@ export interface RunOptions {
    */
   keep?: string[];
   /**
+   * Outputs that are wanted beside those of `keep`, named as there; all of them without it. What is not wanted is not read from its device and
+   * does not come from the worker.
+   */
+  outputs?: readonly string[];
+  /**
    * Inputs whose `DeviceTensor`s this run uses up, as `keep` names outputs: they are disposed of, whether it succeeds or not. An output that the
    * model makes by writing on such an input, as it does with a cache that has room, is written where the input is, without a copy. A name that
    * no input has is an `INPUT` error.
@@ -235,7 +240,7 @@ const LIMITS: Kinds<Limits> = {
   loadSeconds: amount,
   runSeconds: amount,
 };
-const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, consume: texts };
+const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text };
 const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
