@@ -152,7 +152,7 @@ await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');
-await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { index: SESSIONS, banner: '#!/usr/bin/env node' });
+await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { banner: '#!/usr/bin/env node' });
 // Shares the session's classes with the page's own import.
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
 const HOLDERS = {

@@ -1,7 +1,8 @@
 // The package's program: `npx kilim COMMAND`.
 import { parseArgs } from 'node:util';
 import type { ParseArgsConfig } from 'node:util';
-import { KilimError } from '../index.js';
+import { KilimError } from '../errors.js';
+import { bundle } from './cli/bundle.js';
 import { copy } from './cli/copy.js';
 import { types } from './cli/types.js';
 
@@ -14,7 +15,18 @@ interface Command {
   run(positionals: string[], values: Record<string, string | undefined>): Promise<string>;
 }
 
+const text = { type: 'string' } as const;
+
 const COMMANDS: Record<string, Command> = {
+  bundle: {
+    usage: 'MODEL… --out DIR [--builds relaxed,simd] [--backends cpu] [--dims N=1]',
+    about: 'puts only those files there that pages with these models fetch, and says why each is needed',
+    options: { out: text, builds: text, backends: text, dims: text },
+    run: (models, { out, ...how }) => {
+      if (models.length === 0 || out === undefined) throw wrongUse('bundle');
+      return bundle(models, out, how);
+    },
+  },
   copy: {
     usage: 'DIR',
     about: "puts the files there that sessions fetch, for the option `assets: '/DIR/'`",
@@ -26,7 +38,7 @@ const COMMANDS: Record<string, Command> = {
   types: {
     usage: 'MODEL… [--out DIR]',
     about: 'writes the types of inputs and outputs, for `load<Model>(…)`, into modules beside the models or into DIR',
-    options: { out: { type: 'string' } },
+    options: { out: text },
     run: (models, { out }) => {
       if (models.length === 0) throw wrongUse('types');
       return types(models, out);

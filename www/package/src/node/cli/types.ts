@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Port } from '../../index.js';
+import type { Port } from '../../feeds.js';
 import { openModel } from './model.js';
 
 /** `digits.onnx` as `Digits`. */
@@ -58,10 +58,10 @@ ${fields}
 export async function types(models: readonly string[], out: string | undefined): Promise<string> {
   const lines: string[] = [];
   for (const model of models) {
-    const session = await openModel(model);
+    const { engine, loaded } = await openModel(model);
     const file = join(out ?? join(model, '..'), `${basename(model).replace(/\.[^.]*$/, '')}.types.ts`);
-    await writeFile(file, moduleOf(model, session.inputs, session.outputs));
-    session.close();
+    await writeFile(file, moduleOf(model, loaded.inputs, loaded.outputs));
+    engine.close();
     lines.push(`${file}: \`load<${nameOf(model)}>\``);
   }
   return lines.join('\n');
