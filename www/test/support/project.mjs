@@ -40,7 +40,7 @@ export function projects({ pages = true } = {}) {
   });
   here.install = async (...fixtures) => {
     const project = join(here.folder, basename(fixtures.at(-1)));
-    const own = (path) => !['node_modules', 'dist', 'out', '.next'].includes(basename(path));
+    const own = (path) => !['node_modules', 'dist', 'out', '.next', '.svelte-kit'].includes(basename(path));
     for (const fixture of fixtures) cpSync(resolve(www, 'fixtures', fixture), project, { recursive: true, filter: own });
     const manifest = join(project, 'package.json');
     if (existsSync(join(project, 'package-lock.json'))) await npm(project, 'ci', '--prefer-offline');
