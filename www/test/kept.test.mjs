@@ -186,8 +186,15 @@ for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu',
       const failed = await code(write(session, past, 8, { consume }));
       const after = await code(past.read());
       const unknown = await code(write(session, kept, 1, { consume: ['other'] }));
+      const counts = [session.kept];
+      kept.dispose();
+      kept.dispose();
+      counts.push(session.kept);
+      await write(session, new Float32Array(16), 0);
+      counts.push(session.kept);
       session.close();
-      return { all, first, wrong, whole, failed, after, unknown };
+      counts.push(session.kept);
+      return { all, first, wrong, whole, failed, after, unknown, counts };
     }, options);
     const written = Array.from({ length: 8 }, (_, i) => [i, i + 0.5]).flat();
     assert.deepEqual(seen, {
@@ -198,6 +205,7 @@ for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu',
       whole: 'none',
       failed: 'INVALID_VALUE',
       after: 'STATE',
+      counts: [1, 0, 1, 0],
       unknown: 'INPUT',
     });
   });

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { Decoder } from './decoder.js';
 import type { DecoderFiles } from './decoder.js';
-import { DeviceTensor, spend } from './device.js';
+import { DeviceTensor, keptBy, spend } from './device.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
@@ -74,6 +74,11 @@ export class Session<M extends ModelTypes = AnyModel> {
   /** What the nodes took in the last run, on backends with `timers=on`. */
   get times(): NodeTime[] {
     return this.#times;
+  }
+
+  /** `DeviceTensor`s that runs have kept and that were neither disposed of nor used up nor collected. */
+  get kept(): number {
+    return this.#engine ? keptBy(this) : 0;
   }
 
   /**
