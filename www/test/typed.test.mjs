@@ -1,6 +1,6 @@
-// What `npx kilim types` writes holds under the strictest types, and is what the models are.
+// What `npx kilim types` writes, and the examples in the documentation of exports, hold under the strictest types.
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { repository, www } from './support/browser.mjs';
@@ -22,6 +22,45 @@ const kinds = model({
     ['the sum', ['N']],
     ['ids_out', ['past + 1'], 'int64'],
   ],
+});
+
+/** The documentation of each export of a module of the package, by its name. */
+function documented(folder, names) {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.d.ts'));
+  const text = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
+  return names.map((name) => {
+    const found = new RegExp(`/\\*\\*((?:(?!\\*/)[^])*)\\*/\\s*export (?:declare )?(?:class|function|const|type) ${name}\\b`).exec(text);
+    return [name, found?.[1] ?? ''];
+  });
+}
+
+test('every export has an example, and all hold', { timeout: 60_000 }, async () => {
+  const project = await here.install('types');
+  const folder = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
+  const from = new Map();
+  for (const [module, file] of Object.entries({ kilim: 'index.d.ts', 'kilim/text': 'text.d.ts', 'kilim/speech': 'speech.d.ts' })) {
+    const text = readFileSync(join(folder, file), 'utf8');
+    const listed = [...text.matchAll(/^export \{ (.*) \}/gm)].flatMap(([, names]) => names.split(', '));
+    const own = [...text.matchAll(/^export declare (?:class|function|const) (\w+)/gm)].map(([, name]) => name);
+    for (const name of [...listed, ...own]) from.set(name, module);
+  }
+  assert.ok(from.size > 15, String([...from.keys()]));
+  for (const [name, documentation] of documented(folder, [...from.keys()])) {
+    const lines = documentation.split('\n').map((line) => line.replace(/^ *\* ?/, ''));
+    const example = lines.filter((line) => line.startsWith('    ')).join('\n');
+    assert.notEqual(example, '', name);
+    const used = ['Session', 'Tensor', 'TextModel', ...from.keys()].filter((other) => new RegExp(`\\b${other}\\b`).test(example));
+    const imports = new Set(['Session', 'Tensor', 'TextModel', ...used]);
+    const head = [...imports].map((other) => `import { ${other} } from '${from.get(other)}';`);
+    const given = [
+      'const pixels = new Float32Array(784);',
+      "const tensor: Tensor = new Tensor('float32', [1]);",
+      'declare const output: Tensor, textModel: TextModel;',
+      example.includes('session: Session') || example.includes('const session') ? '' : 'declare const session: Session;',
+    ];
+    writeFileSync(join(project, `example-${name}.ts`), [...head, ...given, example, 'export {};'].join('\n'));
+  }
+  await run(project, process.execPath, [join(www, 'node_modules', 'typescript/bin/tsc')]).catch(({ stdout }) => assert.fail(stdout));
 });
 
 test('types of models are written, and hold', { timeout: 120_000 }, async () => {

@@ -23,7 +23,11 @@ function sharesMemory(): boolean {
   return globalThis.crossOriginIsolated !== false && HAS_WORKERS && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]));
 }
 
-/** Which build this engine runs on one thread; `undefined` where it has no SIMD at all. */
+/**
+ * Which build this engine runs on one thread; `undefined` where it has no SIMD at all.
+ *
+ *     const supported = detectVariant() !== undefined;
+ */
 export function detectVariant(): Variant | undefined {
   return variantFor(1);
 }

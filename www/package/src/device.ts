@@ -44,6 +44,10 @@ function placeOf(tensor: DeviceTensor): Place {
 /**
  * An output that stays where it was computed: on the GPU, or in the runtime's memory. It can be given to further runs. It holds its
  * memory until `dispose`, until its session is closed, or until its object is collected, which may be late.
+ *
+ *     const { state } = await session.run<DeviceTensor>({ word: [5] }, { keep: ['state'] });
+ *     const elements = (await state?.read())?.data;
+ *     state?.dispose();
  */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbol.
 export class DeviceTensor {

@@ -148,7 +148,12 @@ interface Started {
 
 let prepared: { key: string; running: Promise<Started> } | undefined;
 
-/** Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it. */
+/**
+ * Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it.
+ *
+ *     await prepare({ threads: 4 });
+ *     const session = await load('model.onnx', { threads: 4 });
+ */
 export async function prepare(options: PrepareOptions = {}): Promise<void> {
   const given = readLoadOptions('prepare', options);
   const key = engineKey(given);
@@ -228,6 +233,9 @@ function whyOneThread(worker: boolean | undefined, build: Variant): string | und
 /**
  * Measures the devices of this machine, about a second each. Keep the text, in `localStorage` for instance, and give it to `load`;
  * what was measured of a device or driver that is no longer there is ignored.
+ *
+ *     const calibration = await calibrate({ backends: ['cpu'] });
+ *     const session = await load('model.onnx', { calibration });
  */
 export async function calibrate(options: PrepareOptions & { backends?: Backend[] } = {}): Promise<string> {
   try {

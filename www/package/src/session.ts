@@ -1,7 +1,8 @@
-/// <reference lib="esnext.disposable" preserve="true" />
 import { Decoder } from './decoder.js';
 import type { DecoderFiles } from './decoder.js';
 import { DeviceTensor, keptBy, spend } from './device.js';
+import { closedByBlocks } from './disposable.js';
+import type { Closes } from './disposable.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
@@ -17,7 +18,7 @@ import { copyValues, fromWireValue } from './values.js';
 import type { ModelTypes, Value, WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
-/** A model of which nothing is known beforehand but that it gives tensors. */
+/** A model that may have any inputs, and gives tensors. */
 export interface AnyModel {
   inputs: Record<string, Feed>;
   outputs: Record<string, Tensor>;
@@ -37,6 +38,9 @@ const dropped = new FinalizationRegistry<Engine>((engine) => engine.close());
  * holds, as does `using session = await load(…)` at the end of its block. A session that is dropped without it is closed when its object
  * is collected, which may be late: nothing tells the collector how much memory a worker holds. `M` are the types of the model's inputs and
  * outputs, which `npx kilim types` writes.
+ *
+ *     using session: Session = await load('model.onnx');
+ *     const { scores } = await session.run({ image: pixels });
  */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbols.
 export class Session<M extends ModelTypes = AnyModel> {
@@ -286,14 +290,6 @@ function closed(): KilimError {
 }
 
 // biome-ignore lint/correctness/noUnusedVariables: a declaration of the class has its parameters.
-export interface Session<M extends ModelTypes = AnyModel> extends Disposable, AsyncDisposable {}
+export interface Session<M extends ModelTypes = AnyModel> extends Closes {}
 
-// Where the engine does not know them, there is nobody to call them.
-if (Symbol.dispose) Object.defineProperty(Session.prototype, Symbol.dispose, { value: Session.prototype.close });
-if (Symbol.asyncDispose) {
-  Object.defineProperty(Session.prototype, Symbol.asyncDispose, {
-    async value(this: Session) {
-      this.close();
-    },
-  });
-}
+closedByBlocks(Session);

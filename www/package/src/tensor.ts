@@ -87,7 +87,7 @@ export interface TensorLike {
 }
 
 /**
- * A dense row-major tensor. Its `type` says of which kind `data` is:
+ * A dense row-major tensor. The `type` says what kind of array `data` is:
  *
  *     const mask = new Tensor('int64', [1, 2], BigInt64Array.of(1n, 0n));
  *     if (output.type === 'float32') console.log(Math.max(...output.data));
@@ -148,7 +148,11 @@ export const Tensor = class Tensor<T extends DType> implements DenseTensor<T> {
 const tensorOf = <T extends DType>(type: T, dims: readonly number[], data: Elements | undefined): Tensor<T> =>
   new Tensor(type, dims, data as GivenArrayOf<T>);
 
-/** The elements of any tensor as numbers. */
+/**
+ * The elements of any tensor as numbers.
+ *
+ *     const best = Math.max(...toNumbers(tensor));
+ */
 export function toNumbers(tensor: TensorLike): Float64Array {
   return reading('a tensor', () => {
     check(tensor);
@@ -166,6 +170,9 @@ export function toNumbers(tensor: TensorLike): Float64Array {
 
 /**
  * Numbers as a tensor of any type, of complex ones both parts in turn: integers are cut off, `bool` is whatever is not zero, strings are decimal.
+ *
+ *     const ids = fromNumbers('int64', [1, 3], [101, 7592, 102]);
+ *
  * @throws KilimError `DTYPE` where values are no numbers, `INVALID_VALUE` where one that is not finite should become a 64-bit integer.
  */
 export function fromNumbers<T extends DType>(type: T, dims: readonly number[], values: ArrayLike<number>): Tensor<T> {
