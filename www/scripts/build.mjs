@@ -1,6 +1,6 @@
 // Builds the npm package into dist/kilim and the web app into dist/app. `cargo xtask build` runs it after the web
 // binaries, which it finds in pkg/.
-//   --variants simd   a package of these variants alone, without the decoders of pictures
+//   --variants simd   a package of these variants alone, for pages, without the decoders of pictures
 //   --out FOLDER      in place of dist
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -95,6 +95,7 @@ function insteadOf(folder) {
 
 /** Makes the file that programs in Node import in place of `name`. What matches `index` is the one of these that has the session's classes. */
 async function bundleForNode(name, as, { index, banner } = {}) {
+  if (!whole) return;
   const beside = {
     name: 'beside',
     resolveId(source) {
@@ -148,7 +149,7 @@ for (const file of binaries) {
 }
 await bundle('index.js', { external: GLUE });
 // For service workers, which import nothing later.
-await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
+if (whole) await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');
