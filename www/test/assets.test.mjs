@@ -1,9 +1,10 @@
 // Pages whose bundlers move the package's modules away from its files, which lie where `npx kilim copy` puts them.
 import assert from 'node:assert/strict';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from 'vite';
+import { open } from './support/browser.mjs';
 import { model } from './support/onnx.mjs';
 import { projects, run } from './support/project.mjs';
 import { serve } from './support/server.mjs';
@@ -110,6 +111,85 @@ test('a library that Vite builds, in a page with an import map', { timeout: 60_0
     assert.deepEqual(await here.answerAt(`${server.url}/library/index.html`), ANSWER);
   } finally {
     await server.close();
+  }
+});
+
+test('threads, and files on another origin', { timeout: 60_000 }, async () => {
+  const project = await made();
+  const module = new Map(
+    ['index.js', 'local.js'].map((name) => [name, readFileSync(join(project, 'node_modules/kilim/dist/kilim', name))]),
+  );
+  const foreign = {
+    'access-control-allow-origin': '*',
+    'cross-origin-resource-policy': 'cross-origin',
+    'cross-origin-embedder-policy': 'require-corp',
+  };
+  const other = await serve([['/files/', join(project, 'kilim')]], foreign);
+  const server = await serve(
+    [
+      ['/module/', module],
+      ['/kilim/', join(project, 'kilim')],
+      ['/', project],
+    ],
+    {
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-embedder-policy': 'require-corp',
+      'content-security-policy': `script-src 'self' ${other.url} 'wasm-unsafe-eval'; worker-src 'self' ${other.url} blob:; connect-src 'self' ${other.url}`,
+    },
+  );
+  const { page, problems } = await open(here.browser, `${server.url}/empty`);
+  try {
+    const seen = await page.evaluate(
+      async (places) => {
+        const { load } = await import('/module/index.js');
+        const seen = [];
+        for (const assets of places) {
+          const session = await load('/scale.onnx', { assets, backends: ['cpu'], worker: true, threads: 2, operators: '/operators.js' });
+          const { y } = await session.run({ x: [1, 2] });
+          seen.push([[...y.data], session.report.backends[0].device, session.report.oneThread]);
+          session.close();
+        }
+        return seen;
+      },
+      ['/kilim', `${other.url}/files/`],
+    );
+    assert.equal(seen.length, 2);
+    for (const [data, device, oneThread] of seen) {
+      assert.deepEqual([data, oneThread], [[3, 6], null]);
+      assert.match(device, /2 threads$/);
+    }
+    assert.deepEqual(problems, []);
+  } finally {
+    await page.close();
+    await Promise.all([server.close(), other.close()]);
+  }
+});
+
+test('a program that esbuild makes one file of', { timeout: 60_000 }, async () => {
+  const project = await made();
+  const text = `import { load } from 'kilim';
+    const operators = 'file://' + process.cwd() + '/operators.js';
+    for (const worker of [true, false]) {
+      load('scale.onnx', { assets: 'node_modules/kilim/dist/kilim', operators, worker })
+        .then((session) => session.run({ x: [1, 2] }))
+        .then(({ y }) => console.log(y.data.join()), (error) => console.log(error.message));
+    }`;
+  writeFileSync(join(project, 'program.js'), text);
+  for (const [format, end] of [
+    ['esm', 'mjs'],
+    ['cjs', 'cjs'],
+  ]) {
+    await bin(
+      project,
+      'esbuild',
+      'program.js',
+      '--bundle',
+      '--platform=node',
+      `--format=${format}`,
+      '--log-level=error',
+      `--outfile=program.${end}`,
+    );
+    assert.equal(await run(project, process.execPath, [`program.${end}`]), '3,6\n3,6\n', format);
   }
 });
 

@@ -269,6 +269,14 @@ test('a language model with its caches has the words of onnxruntime', { timeout:
   }
 });
 
+test('`extra` says where the files of the package are', async () => {
+  const model = join(repository, 'assets', 'digits.onnx');
+  const at = (assets) => inNode.InferenceSession.create(model, { extra: { kilim: { assets } } });
+  const { outputNames } = await at(join(www, 'dist', 'kilim'));
+  assert.deepEqual(outputNames, ['probabilities']);
+  await assert.rejects(at(join(www, 'test')), { code: 'IO', message: /`assets: / });
+});
+
 test('outside of a page a path is one of the file system', async () => {
   const { InferenceSession } = inNode;
   const session = await InferenceSession.create(join(repository, 'assets', 'digits.onnx'));
