@@ -103,8 +103,17 @@ async function bundleForNode(name, as, { index, banner } = {}) {
       return file ? { id: `./${file}`, external: true } : null;
     },
   };
+  // Bundlers of servers would take the addresses for those of a page.
+  const plain = { name: 'plain', transform: (code) => code.replaceAll(', import.meta.url)', ', String(import.meta.url))') };
   // Nobody waits for it on a network: it stays readable.
-  await bundle(name, { as, chunks: 'node.[name].js', external: /^node:/, plugins: [beside, insteadOf('node')], banner, minify: false });
+  await bundle(name, {
+    as,
+    chunks: 'node.[name].js',
+    external: /^node:/,
+    plugins: [beside, insteadOf('node'), plain],
+    banner,
+    minify: false,
+  });
 }
 
 /** The scripts of workers that these variants have. */

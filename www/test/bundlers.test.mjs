@@ -1,6 +1,6 @@
 // The installed package in pages that bundlers build. Vite has tests in install.test.mjs; where files are moved, assets.test.mjs.
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { repository } from './support/browser.mjs';
@@ -72,6 +72,8 @@ for (const bundler of ['webpack', 'turbopack']) {
       NEXT_TELEMETRY_DISABLED: '1',
     });
     assert.doesNotMatch(said, /warn|critical dependency/i);
+    // A page that was rendered in Node has its answer in its text.
+    assert.match(readFileSync(join(project, 'out', 'served.html'), 'utf8'), /<output id="served">1,10<\/output>/);
     const site = join(project, 'out');
     assert.deepEqual(await answerIn(project, site, { 'content-security-policy': WITH_SCRIPTS }, 'check.html'), ANSWER);
     // The example itself.
