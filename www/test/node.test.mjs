@@ -9,6 +9,7 @@ import { model } from './support/onnx.mjs';
 import { projects, run } from './support/project.mjs';
 
 const here = projects({ pages: false });
+const outside = bigrams(alphabet, { location: 'model.onnx.data' });
 const square = { inputs: [['x', ['N', 'N']]], outputs: [['y', ['N', 'N']]] };
 const MODELS = {
   'two.onnx': model({
@@ -27,13 +28,15 @@ const MODELS = {
     outputs: [['y', [2]]],
   }),
   'letters/model.onnx': bigrams(alphabet).bytes,
+  'outside/model.onnx': outside.bytes,
+  'outside/model.onnx.data': outside.table,
   'letters/tokenizer.json': tokenizer(),
   'letters/config.json': JSON.stringify({ max_position_embeddings: 64, num_attention_heads: 1, hidden_size: 16 }),
 };
 
 /** Puts the models into a project. */
 function addModels(project) {
-  mkdirSync(join(project, 'models', 'letters'), { recursive: true });
+  for (const folder of ['letters', 'outside']) mkdirSync(join(project, 'models', folder), { recursive: true });
   // A path may have what means something else in an address.
   copyFileSync(join(repository, 'assets', 'digits.onnx'), join(project, 'models', 'digits #1.onnx'));
   for (const [name, bytes] of Object.entries(MODELS))
@@ -95,7 +98,7 @@ test('sessions can do what they can in pages, and failures are typed', { timeout
 });
 
 test('texts come from folders, and onnxruntime has its interface', { timeout: 60_000 }, async () => {
-  assert.deepEqual(await answerOf('words.mjs'), ['cdef', 9]);
+  assert.deepEqual(await answerOf('words.mjs'), ['cdef', 9, true]);
 });
 
 test('CommonJS can require it, where Node requires modules', { timeout: 60_000 }, async (t) => {

@@ -1,11 +1,8 @@
-import { readdir } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
 import { compileBinary } from '../../binary.js';
 import { absolute } from '../../fetch.js';
 import { createLocalEngine } from '../../local.js';
 import { withNeighbours } from '../../neighbours.js';
 import type { Engine, Loaded } from '../../protocol.js';
-import type { WireSource } from '../../source.js';
 
 /** A model that is loaded for a look at it, on a runtime of its own that takes the parts that it needs. */
 export interface Opened {
@@ -13,16 +10,9 @@ export interface Opened {
   loaded: Loaded;
 }
 
-/** How the weights beside a model are called by exporters, behind its own name. */
-const WEIGHTS = /^[._]data([._]?\d+)?$/;
-
-/** Loads a model, with the weights beside it. */
+/** Loads a model, with the files beside it that belong to it. */
 export async function openModel(model: string): Promise<Opened> {
-  const [folder, own] = [dirname(model), basename(model)];
-  const beside = (await readdir(folder)).filter((name) => name.startsWith(own) && WEIGHTS.test(name.slice(own.length)));
-  const addressOf = (path: string): WireSource => ({ url: absolute(path).href });
-  const external = Object.fromEntries(beside.map((name) => [name, addressOf(join(folder, name))]));
-  const source = addressOf(model);
+  const source = { url: absolute(model).href };
   const engine = await createLocalEngine('simd', []);
   // A binary that is compiled anew has a runtime that no other model uses.
   const core = compileBinary(() => new URL('./kilim.simd.wasm', import.meta.url));
@@ -30,7 +20,7 @@ export async function openModel(model: string): Promise<Opened> {
   const request = {
     own: false,
     source,
-    external: withNeighbours(source, external),
+    external: withNeighbours(source, {}),
     fileBytes: Infinity,
     options: { backends: ['cpu' as const] },
   };
