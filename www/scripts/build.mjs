@@ -1,10 +1,10 @@
 // Builds the npm package into dist/kilim and the web app into dist/app. `cargo xtask build` runs it after the web
 // binaries, which it finds in pkg/.
-//   --variants simd   a package of these variants alone, without the decoders of pictures
+//   --variants simd   a package of these variants alone, for pages, without the decoders of pictures
 //   --out FOLDER      in place of dist
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
@@ -20,6 +20,10 @@ const { values: args } = parseArgs({
 const dist = resolve(args.out);
 const out = join(dist, 'kilim');
 const modules = join(dist, 'modules');
+/** Scripts of wasm-bindgen, which are files of their own where a runtime is in the caller's thread. */
+const GLUE = /kilim\.(simd|relaxed|threads)\.js$/;
+/** How modules import the one that has the session's classes. */
+const SESSIONS = /^(\.\.?\/)+index\.js$/;
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
 const parts = ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
@@ -43,10 +47,11 @@ function tool(script, ...args) {
 
 /** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. What it fetches on
  * demand is a file of its own, which uses the module's own classes. */
-async function bundle(name, external = [], banner = '') {
+async function bundle(name, { as = name, chunks = '[name].js', external = [], plugins = [], banner = '', minify = true } = {}) {
   const bundle = await rolldown({
     input: join(modules, name),
     external,
+    plugins,
     cwd: modules,
     preserveEntrySignatures: 'allow-extension',
     // The modules may be in a folder elsewhere.
@@ -59,11 +64,11 @@ async function bundle(name, external = [], banner = '') {
   // Source maps have the names, for those who read a stack; comments that bundlers read stay.
   const { output } = await bundle.write({
     dir: out,
-    entryFileNames: name,
-    chunkFileNames: '[name].js',
+    entryFileNames: as,
+    chunkFileNames: chunks,
     format: 'esm',
-    minify: true,
-    sourcemap: true,
+    minify,
+    sourcemap: minify,
     banner,
     comments: { annotation: true, jsdoc: false, legal: false },
   });
@@ -73,6 +78,42 @@ async function bundle(name, external = [], banner = '') {
     const text = readFileSync(join(out, fileName), 'utf8');
     writeFileSync(join(out, fileName), text.replace(/(new URL\()`([^`$]*)`(,import\.meta\.url)/g, "$1'$2'$3"));
   }
+}
+
+/** Has the modules in a folder stand in place of those of the same path in the package: each may import the one whose place it has. */
+function insteadOf(folder) {
+  const own = join(modules, folder);
+  return {
+    name: folder,
+    resolveId(source, importer) {
+      if (!importer || !source.startsWith('.')) return null;
+      const path = relative(modules, resolve(dirname(importer), source));
+      return existsSync(join(own, path)) && importer !== join(own, path) ? join(own, path) : null;
+    },
+  };
+}
+
+/** Makes the file that programs in Node import in place of `name`. What matches `index` is the one of these that has the session's classes. */
+async function bundleForNode(name, as, { index, banner } = {}) {
+  if (!whole) return;
+  const beside = {
+    name: 'beside',
+    resolveId(source) {
+      const file = index?.test(source) ? 'node.js' : GLUE.exec(source)?.[0];
+      return file ? { id: `./${file}`, external: true } : null;
+    },
+  };
+  // Bundlers of servers would take the addresses for those of a page.
+  const plain = { name: 'plain', transform: (code) => code.replaceAll(', import.meta.url)', ', String(import.meta.url))') };
+  // Nobody waits for it on a network: it stays readable.
+  await bundle(name, {
+    as,
+    chunks: 'node.[name].js',
+    external: /^node:/,
+    plugins: [beside, insteadOf('node'), plain],
+    banner,
+    minify: false,
+  });
 }
 
 /** The scripts of workers that these variants have. */
@@ -107,6 +148,7 @@ for (const dir of [out, modules]) {
   mkdirSync(dir, { recursive: true });
 }
 tool('typescript/bin/tsc', '-p', 'package', '--outDir', modules, '--declarationDir', out);
+tool('typescript/bin/tsc', '-p', 'package/tsconfig.instead.json', '--outDir', modules);
 copyOrtTypes();
 if (!whole) leaveOut();
 for (const file of binaries) {
@@ -114,12 +156,24 @@ for (const file of binaries) {
   // The glue of the pictures is small and goes into the bundles that may need it.
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
-await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
+await bundle('index.js', { external: GLUE });
+// For service workers, which import nothing later.
+if (whole) await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
+await bundleForNode('index.js', 'node.js');
+await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
+await bundleForNode('worker.crew.js', 'node.crew.js');
+await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { banner: '#!/usr/bin/env node' });
 // Shares the session's classes with the page's own import.
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
-await bundle('text.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */');
-await bundle('speech.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */');
-await bundle('ort.js', index, '/* Holds onnxruntime-common (MIT), by Microsoft. */');
+const HOLDERS = {
+  'text.js': '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */',
+  'speech.js': '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */',
+  'ort.js': '/* Holds onnxruntime-common (MIT), by Microsoft. */',
+};
+for (const [name, banner] of Object.entries(HOLDERS)) {
+  await bundle(name, { external: index, banner });
+  await bundleForNode(name, `node.${name}`, { index: SESSIONS, banner });
+}
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;

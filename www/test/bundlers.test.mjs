@@ -1,6 +1,6 @@
-// The installed package in pages that bundlers build. Vite has tests in install.test.mjs.
+// The installed package in pages that bundlers build. Vite has tests in install.test.mjs; where files are moved, assets.test.mjs.
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { repository } from './support/browser.mjs';
@@ -30,6 +30,8 @@ async function answerIn(project, site, headers = {}, page = '') {
   }
 }
 
+/** For frameworks that write scripts and styles into their pages. */
+const WITH_SCRIPTS = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'";
 const ANSWER = { text: '100 runs in both threads', problems: [], fetched: 2 };
 
 test('it works under webpack, which warns of nothing', { timeout: 300_000 }, async () => {
@@ -57,6 +59,12 @@ test('it works where a bundler leaves addresses alone, with the files beside its
   assert.deepEqual(await answerIn(project, site), ANSWER);
 });
 
+test('it works under SvelteKit, which renders the page in Node first', { timeout: 300_000 }, async () => {
+  const project = await here.install('shared', 'sveltekit');
+  await run(project, process.execPath, [join('node_modules', 'vite', 'bin', 'vite.js'), 'build', '--logLevel', 'error']);
+  assert.deepEqual(await answerIn(project, join(project, 'build'), { 'content-security-policy': WITH_SCRIPTS }), ANSWER);
+});
+
 for (const bundler of ['webpack', 'turbopack']) {
   test(`it works under Next with ${bundler}`, { timeout: 300_000 }, async () => {
     const project = await next();
@@ -64,12 +72,12 @@ for (const bundler of ['webpack', 'turbopack']) {
       NEXT_TELEMETRY_DISABLED: '1',
     });
     assert.doesNotMatch(said, /warn|critical dependency/i);
-    // Next's pages have scripts in their text.
-    const policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'";
+    // A page that was rendered in Node has its answer in its text.
+    assert.match(readFileSync(join(project, 'out', 'served.html'), 'utf8'), /<output id="served">1,10<\/output>/);
     const site = join(project, 'out');
-    assert.deepEqual(await answerIn(project, site, { 'content-security-policy': policy }, 'check.html'), ANSWER);
+    assert.deepEqual(await answerIn(project, site, { 'content-security-policy': WITH_SCRIPTS }, 'check.html'), ANSWER);
     // The example itself.
-    const server = await serve([['/', site]], { 'content-security-policy': policy });
+    const server = await serve([['/', site]], { 'content-security-policy': WITH_SCRIPTS });
     try {
       assert.match(await here.digitAt(`${server.url}/`, 7), /^7 \(\d+ %\)$/);
     } finally {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import * as kilim from '../dist/kilim/index.js';
+import * as kilim from '../dist/kilim/node.js';
 import { www } from './support/browser.mjs';
 import { throwGarbage } from './support/garbage.mjs';
 import { model } from './support/onnx.mjs';

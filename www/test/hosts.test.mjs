@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
-import * as inNode from '../dist/kilim/index.js';
+import * as inNode from '../dist/kilim/node.js';
 import { launch, open, repository, www } from './support/browser.mjs';
 import { serve } from './support/server.mjs';
 
@@ -111,23 +111,7 @@ test("a worker's script that is not there is an error", async () => {
     return attempt(page, '/assets/digits.onnx', {});
   });
   assert.equal(failed.code, 'IO');
-  assert.match(failed.message, /worker's script could not be loaded; .*beside its index\.js/);
-});
-
-test('in Node, without workers and WebGPU, the package computes and says what is not there', async () => {
-  const session = await inNode.load(pathToFileURL(digits));
-  const { probabilities } = await session.run({ image: new Float32Array(784) });
-  assert.deepEqual(probabilities.dims, [1, 10]);
-  assert.match(session.report.worker, /no `Worker`/);
-  assert.deepEqual(session.report.skipped, [{ backend: 'wgpu', reason: 'this JavaScript engine has no WebGPU' }]);
-  session.close();
-  await assert.rejects(inNode.load(pathToFileURL(digits), { worker: true }), {
-    name: 'KilimError',
-    code: 'IO',
-    message: /no `Worker`.*`worker: false`/,
-  });
-  await assert.rejects(inNode.load('digits.onnx'), { code: 'IO', message: /'digits\.onnx' is not an address; .*import\.meta\.url/ });
-  await assert.rejects(inNode.load(pathToFileURL(join(repository, 'none.onnx'))), { code: 'IO', message: /none\.onnx/ });
+  assert.match(failed.message, /worker's script could not be loaded; .*`npx kilim copy .*`.*`assets: /);
 });
 
 test('many calls of one signal, or of none, are no reason for Node to warn', async () => {

@@ -82,6 +82,42 @@ for (const options of [{ worker: true }, { worker: false }, {}, { backends: ['wg
   });
 }
 
+for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu', 'cpu'], worker: true }]) {
+  test(`outputs that nobody asked for do not come: ${JSON.stringify(options)}`, { timeout: 60_000 }, async () => {
+    const seen = await here.page.evaluate(async (options) => {
+      // What workers post of a run.
+      const posted = [];
+      const { addEventListener } = Worker.prototype;
+      Worker.prototype.addEventListener = function (type, listener, ...more) {
+        const spy = (event) => {
+          if (event.data?.value?.outputs) posted.push(event.data.value.outputs.map(({ name }) => name).join());
+          return listener.call(this, event);
+        };
+        return addEventListener.call(this, type, type === 'message' ? spy : listener, ...more);
+      };
+      const session = await open(options);
+      Worker.prototype.addEventListener = addEventListener;
+      const given = { past: rows(1, 2), x: rows(3, 4) };
+      const outputs = [];
+      for (const how of [{}, { outputs: ['y'] }, { outputs: ['pres*'] }, { outputs: ['y'], keep: ['present.key'] }, { outputs: [] }]) {
+        const ran = await session.run(given, how);
+        outputs.push(Object.entries(ran).map(([name, value]) => [name, value instanceof kilim.DeviceTensor || [...value.data]]));
+      }
+      const { code, message } = await failureOf(session.run(given, { outputs: ['z'] }));
+      session.close();
+      return { posted: [...new Set(posted)].sort(), outputs, code, message };
+    }, options);
+    const [y, past] = [
+      ['y', [13, 24]],
+      ['present.key', [1, 2, 3, 4]],
+    ];
+    assert.deepEqual(seen.outputs, [[past, y], [y], [past], [['present.key', true], y], []]);
+    assert.deepEqual(seen.posted, options.worker ? ['', 'present.key', 'present.key,y', 'y'] : []);
+    assert.equal(seen.code, 'INPUT');
+    assert.match(seen.message, /no output fits `z`, which `outputs` names: expected present\.key, y/);
+  });
+}
+
 test('another session takes what one has kept', { timeout: 60_000 }, async () => {
   const seen = await here.page.evaluate(async () => {
     const [one, other] = [await open({ worker: true }), await open({ worker: false })];
@@ -150,8 +186,15 @@ for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu',
       const failed = await code(write(session, past, 8, { consume }));
       const after = await code(past.read());
       const unknown = await code(write(session, kept, 1, { consume: ['other'] }));
+      const counts = [session.kept];
+      kept.dispose();
+      kept.dispose();
+      counts.push(session.kept);
+      await write(session, new Float32Array(16), 0);
+      counts.push(session.kept);
       session.close();
-      return { all, first, wrong, whole, failed, after, unknown };
+      counts.push(session.kept);
+      return { all, first, wrong, whole, failed, after, unknown, counts };
     }, options);
     const written = Array.from({ length: 8 }, (_, i) => [i, i + 0.5]).flat();
     assert.deepEqual(seen, {
@@ -162,6 +205,7 @@ for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu',
       whole: 'none',
       failed: 'INVALID_VALUE',
       after: 'STATE',
+      counts: [1, 0, 1, 0],
       unknown: 'INPUT',
     });
   });

@@ -1,7 +1,7 @@
 // Memory of the WebAssembly module: words, conversations and sessions leave nothing behind.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadText } from '../dist/kilim/text.js';
+import { loadText } from '../dist/kilim/node.text.js';
 import { TEMPLATE, tokenizer } from './support/language.mjs';
 import { references } from './support/references.mjs';
 

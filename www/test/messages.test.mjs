@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { KilimError, Tensor, fromNumbers, load } from '../dist/kilim/index.js';
+import { KilimError, Tensor, fromNumbers, load } from '../dist/kilim/node.js';
 import { prepareFeeds } from '../dist/modules/feeds.js';
 import { model } from './support/onnx.mjs';
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Tensor } from '../dist/kilim/index.js';
-import * as inNode from '../dist/kilim/ort.js';
+import { Tensor } from '../dist/kilim/node.js';
+import * as inNode from '../dist/kilim/node.ort.js';
 import { FILES, answersIn } from '../fixtures/ort/page.mjs';
 import { repository, www } from './support/browser.mjs';
 import { packagePage } from './support/page.mjs';
@@ -267,6 +267,14 @@ test('a language model with its caches has the words of onnxruntime', { timeout:
       assert.ok(difference <= entry.atol + entry.rtol * Math.abs(want), `step ${step}, ${i}: ${seen[step][i]}, not ${want}`);
     }
   }
+});
+
+test('`extra` says where the files of the package are', async () => {
+  const model = join(repository, 'assets', 'digits.onnx');
+  const at = (assets) => inNode.InferenceSession.create(model, { extra: { kilim: { assets } } });
+  const { outputNames } = await at(join(www, 'dist', 'kilim'));
+  assert.deepEqual(outputNames, ['probabilities']);
+  await assert.rejects(at(join(www, 'test')), { code: 'IO', message: /`assets: / });
 });
 
 test('outside of a page a path is one of the file system', async () => {

@@ -60,6 +60,14 @@ test('a network for pictures needs the core alone', async () => {
   const { seen, fetched } = await inPage([], (bytes) => attempt(bytes, zeros), digits);
   assert.deepEqual(seen[0][0], [1, 10]);
   assert.deepEqual(fetched, ['kilim.simd.wasm']);
+  // A model at an address has a name, which errors tell.
+  const served = await inPage([['/assets/', join(repository, 'assets')]], async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], variant: 'simd', worker: true });
+    const { probabilities } = await session.run(zeros(session.inputs));
+    session.close();
+    return probabilities.dims;
+  });
+  assert.deepEqual(served, { seen: [1, 10], fetched: ['kilim.simd.wasm'] });
 });
 
 test('what else is called for is fetched, once for a session', async () => {

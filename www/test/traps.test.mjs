@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { load as loadHere } from '../dist/kilim/index.js';
+import { load as loadHere } from '../dist/kilim/node.js';
 import { www } from './support/browser.mjs';
 import { model } from './support/onnx.mjs';
 import { packagePage } from './support/page.mjs';

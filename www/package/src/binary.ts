@@ -1,8 +1,9 @@
+import { MISPLACED } from './assets.js';
 import { describe, reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError } from './errors.js';
 import { OFFLINE, fetchBytes, isOffline } from './fetch.js';
-import type { WasmSource } from './protocol.js';
+import type { Binary, WasmSource } from './protocol.js';
 
 // Bundlers find the binaries by exactly this form.
 const addresses: Record<Variant, () => URL> = {
@@ -11,21 +12,23 @@ const addresses: Record<Variant, () => URL> = {
   threads: () => new URL('./kilim.threads.wasm', import.meta.url),
 };
 
-const own = new Map<Variant, Promise<WebAssembly.Module>>();
+const own = new Map<string, Promise<WebAssembly.Module>>();
 
 /**
- * The package's own binary, fetched and compiled once for all sessions of the page: code is shared between threads, and what
- * the engine has optimised for one session is fast in the next.
+ * The package's own binary, in the folder `assets` where that is given, fetched and compiled once for all sessions of the page: code is
+ * shared between threads, and what the engine has optimised for one session is fast in the next.
  */
-export function ownBinary(variant: Variant): Promise<WebAssembly.Module> {
-  let module = own.get(variant);
+export async function ownBinary(variant: Variant, assets: string | undefined): Promise<Binary> {
+  const beside = assets && `${assets}kilim.${variant}.wasm`;
+  const key = beside ?? variant;
+  let module = own.get(key);
   if (module === undefined) {
-    module = compileBinary(addresses[variant]);
-    own.set(variant, module);
+    module = compileBinary(beside === undefined ? addresses[variant] : () => beside);
+    own.set(key, module);
     // The next session tries again.
-    module.catch(() => own.delete(variant));
+    module.catch(() => own.delete(key));
   }
-  return module;
+  return { module: await module, beside };
 }
 
 /** @throws KilimError `IO` where it cannot be read or is no WebAssembly. */
@@ -48,14 +51,13 @@ export async function compileBinary(from: () => WasmSource): Promise<WebAssembly
 
 /** Why there is no runtime. */
 export function cannotStart(error: unknown): KilimError {
-  if (error instanceof KilimError) return error;
+  // What says itself what to do needs no other hint.
+  if (error instanceof KilimError && (error.code !== 'IO' || error.hint !== undefined)) return error;
   return new KilimError(
     'IO',
     `cannot start the WASM runtime: ${reasonOf(error)}`,
     {
-      hint: isOffline()
-        ? OFFLINE
-        : "the kilim.*.wasm files must be served beside the package's modules, and a content security policy must allow 'wasm-unsafe-eval'",
+      hint: isOffline() ? OFFLINE : `${MISPLACED}. A content security policy must allow 'wasm-unsafe-eval'`,
     },
     error,
   );

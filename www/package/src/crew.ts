@@ -2,6 +2,7 @@ import { type KilimError, fromPlain } from './errors.js';
 import type { PlainError } from './errors.js';
 import type { Binary } from './protocol.js';
 import { spawnWorker } from './spawn.js';
+import type { Thread } from './thread.js';
 
 /** Where sessions say that there is something to do; `Int32Array` of these. */
 export type Bell = Int32Array;
@@ -30,6 +31,8 @@ export interface Fault {
 }
 
 interface Member {
+  /** Where the worker's script lies, where that is not beside this module. */
+  assets: string | undefined;
   binary: Binary;
   memory: WebAssembly.Memory;
   failed(error: KilimError): void;
@@ -40,7 +43,7 @@ const joinOf = ({ binary, memory }: Member): Command => ({ kind: 'join', binary,
 /** Workers that compute for all sessions of the page, each with an instance of the binary on every session's memory. */
 class Crew {
   readonly bell: Bell = new Int32Array(new SharedArrayBuffer(12));
-  #workers: Worker[] = [];
+  #workers: Thread[] = [];
   #members = new Map<number, Member>();
   #last = 0;
 
@@ -49,7 +52,7 @@ class Crew {
     const session = ++this.#last;
     this.#members.set(session, member);
     this.#tell(session, joinOf(member));
-    while (this.#workers.length < workers) if (!this.#hire()) break;
+    while (this.#workers.length < workers) if (!this.#hire(member.assets)) break;
     return () => {
       if (!this.#members.delete(session)) return;
       this.#tell(session, { kind: 'leave' });
@@ -60,14 +63,14 @@ class Crew {
   }
 
   /** Sessions do without a worker that cannot be had. */
-  #hire(): boolean {
-    let worker: Worker;
+  #hire(assets: string | undefined): boolean {
+    let worker: Thread;
     try {
-      worker = spawnWorker('crew', () => undefined);
+      worker = spawnWorker('crew', () => undefined, assets);
     } catch {
       return false;
     }
-    worker.addEventListener('message', ({ data: { session, error } }: MessageEvent<Fault>) =>
+    worker.addEventListener('message', ({ data: { session, error } }: { data: Fault }) =>
       this.#members.get(session)?.failed(fromPlain(error)),
     );
     this.#workers.push(worker);
@@ -76,7 +79,7 @@ class Crew {
   }
 
   /** Workers see messages when they find that there is mail, and go on when they have read all of it: each gets every message, if only to go on. */
-  #tell(session: number, what: Command, only?: Worker): void {
+  #tell(session: number, what: Command, only?: Thread): void {
     const { bell } = this;
     const mail = Atomics.add(bell, MAIL, 1) + 1;
     for (const worker of this.#workers) {

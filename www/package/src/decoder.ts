@@ -68,6 +68,10 @@ function wordsOf(given: ArrayLike<number | bigint>): Uint32Array {
 /**
  * A language model that makes a text word by word, for those who have a tokenizer of their own; `kilim/text` is made of it. Words (tokens) are
  * numbers. Caches stay where they are computed, and the words are chosen there.
+ *
+ *     const decoder: Decoder = await session.decoder();
+ *     await decoder.start([1, 72, 101], { temperature: 0 });
+ *     for (let word = await decoder.next(); !decoder.end.includes(word); word = await decoder.next()) console.log(word);
  */
 export class Decoder {
   /** The words that end a text. */

@@ -1,4 +1,5 @@
 import { BUILT } from './built.js';
+import { HAS_WORKERS } from './spawn.js';
 
 /** The builds of the runtime; each needs what the one before it needs, and more. */
 export const VARIANTS = ['simd', 'relaxed', 'threads'] as const;
@@ -16,15 +17,17 @@ function probe(...body: number[]): boolean {
 
 const ZERO = [65, 0, 253, 15]; // i32.const 0; i8x16.splat
 
-/** Whether workers can have memory in common: the page is cross-origin isolated, and the engine knows shared memory. */
+/** Whether workers can have memory in common: the engine knows shared memory, and a page is cross-origin isolated. */
 function sharesMemory(): boolean {
   const memory = [5, 4, 1, 3, 1, 1]; // one shared memory of one page
-  return (
-    globalThis.crossOriginIsolated === true && typeof Worker === 'function' && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]))
-  );
+  return globalThis.crossOriginIsolated !== false && HAS_WORKERS && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]));
 }
 
-/** Which build this engine runs on one thread; `undefined` where it has no SIMD at all. */
+/**
+ * Which build this engine runs on one thread; `undefined` where it has no SIMD at all.
+ *
+ *     const supported = detectVariant() !== undefined;
+ */
 export function detectVariant(): Variant | undefined {
   return variantFor(1);
 }

@@ -15,8 +15,20 @@ interface Place {
 
 const places = new WeakMap<DeviceTensor, Place>();
 
+/** How many tensors runs of each session have kept that nobody has given back. */
+const counts = new WeakMap<object, number>();
+
+export const keptBy = (session: object): number => counts.get(session) ?? 0;
+
+function count({ session }: Place, change: number): void {
+  counts.set(session, keptBy(session) + change);
+}
+
 /** Gives back what tensors held that nobody has any more. */
-const dropped = new FinalizationRegistry<Place>(release);
+const dropped = new FinalizationRegistry<Place>((place) => {
+  count(place, -1);
+  release(place);
+});
 
 function release({ engine, number }: Place): void {
   // A session that is closed has given everything back.
@@ -32,6 +44,10 @@ function placeOf(tensor: DeviceTensor): Place {
 /**
  * An output that stays where it was computed: on the GPU, or in the runtime's memory. It can be given to further runs. It holds its
  * memory until `dispose`, until its session is closed, or until its object is collected, which may be late.
+ *
+ *     const { state } = await session.run<DeviceTensor>({ word: [5] }, { keep: ['state'] });
+ *     const elements = (await state?.read())?.data;
+ *     state?.dispose();
  */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbol.
 export class DeviceTensor {
@@ -47,6 +63,7 @@ export class DeviceTensor {
     this.dims = dims;
     const place = { engine, number, session };
     places.set(this, place);
+    count(place, 1);
     dropped.register(this, place, this);
   }
 
@@ -67,8 +84,7 @@ export class DeviceTensor {
   dispose(): void {
     const place = places.get(this);
     if (!place) return;
-    places.delete(this);
-    dropped.unregister(this);
+    forget(this, place);
     release(place);
   }
 }
@@ -78,11 +94,16 @@ export interface DeviceTensor extends Disposable {}
 // Where the engine does not know it, there is nobody to call it.
 if (Symbol.dispose) Object.defineProperty(DeviceTensor.prototype, Symbol.dispose, { value: DeviceTensor.prototype.dispose });
 
+function forget(tensor: DeviceTensor, place: Place): void {
+  places.delete(tensor);
+  dropped.unregister(tensor);
+  count(place, -1);
+}
+
 /** Hands a tensor's memory over to a run: the tensor is disposed of. What is given gives the memory back, should the run not come to take it. */
 export function spend(tensor: DeviceTensor): () => void {
   const place = placeOf(tensor);
-  places.delete(tensor);
-  dropped.unregister(tensor);
+  forget(tensor, place);
   return () => release(place);
 }
 

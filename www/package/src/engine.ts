@@ -33,6 +33,7 @@ import { nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
 import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
+import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
@@ -48,6 +49,13 @@ interface Opened {
   session: WasmSession;
 }
 
+/** The outputs without those that nobody asked for, whose elements were not read. */
+function leave(session: WasmSession, outputs: WireValue[], names: readonly string[]): WireValue[] {
+  const [wanted, left] = [false, true].map((is) => outputs.filter(({ name }) => names.includes(name) === is)) as [WireValue[], WireValue[]];
+  session.releaseKept(Uint32Array.from(left.flatMap((value) => ('kept' in value ? [value.kept] : []))));
+  return wanted;
+}
+
 /**
  * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
  * `open` gives the runtime of a compiled binary; before anything is loaded it gets `parts`, where it cannot wait for them later.
@@ -57,10 +65,13 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
   let opened: Opened | undefined;
   let closed = false;
   let skipped: Picked['skipped'] = [];
+  /** The address of the runtime's binary, where its other files are to be taken from beside it. */
+  let beside: string | undefined;
   let give!: (binary: Promise<Binary>) => void;
   const started = new Promise<Binary>((resolve) => {
     give = resolve;
   }).then(async (binary) => {
+    ({ beside } = binary);
     const runtime = await open(binary);
     await runtime.require(parts);
     return runtime;
@@ -159,7 +170,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
-        const options = { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends };
+        const options = { ...request.options, ...operators, pictures: () => openDecoders(beside), backends: picked.backends };
         const runtime = await started;
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };
@@ -190,6 +201,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
           ran.outputs = await session.run(request.feeds, request.timeout, stopped, request.keep);
           if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
         }
+        if (request.left) ran.outputs = leave(session, ran.outputs, request.left);
         ran.milliseconds = performance.now() - began;
         if (session.revision() !== revision) ran.report = report(session);
         const taken = opened?.runtime.parts;

@@ -83,7 +83,13 @@ function mentions(text: string, part: string): boolean {
   return false;
 }
 
-/** Every failure of this package is one of these. Its `message` says all that is known; the parts are fields, too. */
+/**
+ * Every failure of this package is one of these. The `message` says all that is known; the parts are fields, too.
+ *
+ *     await load('model.onnx').catch((error) => {
+ *       if (error instanceof KilimError && error.code === 'IO') console.log(error.summary, error.hint);
+ *     });
+ */
 export class KilimError extends Error {
   declare readonly name: 'KilimError';
   readonly code: ErrorCode;

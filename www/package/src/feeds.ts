@@ -4,7 +4,7 @@ import { KilimError, reading, toPlain } from './errors.js';
 import { isNarrow } from './narrow.js';
 import type { Engine } from './protocol.js';
 import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, typeOfArray } from './tensor.js';
-import type { DType, TensorLike, TypedArray } from './tensor.js';
+import type { DType, GivenArrayOf, TensorLike, TypedArray } from './tensor.js';
 import { toWireValue } from './values.js';
 import type { WireValue } from './values.js';
 
@@ -23,6 +23,14 @@ export interface Port {
 
 /** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest; an array of tensors for a sequence; `null` for an optional value that is not there; a tensor that a run has kept. */
 export type Feed = HostFeed | DeviceTensor;
+
+/** What may be given for an input whose elements are of one type. */
+export type FeedOf<T extends DType> =
+  | DeviceTensor
+  | { type: T; dims: readonly number[]; data: GivenArrayOf<T> }
+  | GivenArrayOf<T>
+  | (T extends 'string' ? never : readonly number[])
+  | (T extends 'int64' | 'uint64' ? readonly bigint[] : never);
 
 /** What may be given from the caller's memory. */
 export type HostFeed = TensorLike | TypedArray | readonly number[] | readonly bigint[] | readonly string[] | readonly TensorLike[] | null;

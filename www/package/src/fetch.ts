@@ -1,12 +1,6 @@
 import { describe, reasonOf } from './describe.js';
 import { KilimError } from './errors.js';
 
-/** Node, as far as it is used here: its `fetch` reads no files. */
-interface Host {
-  getBuiltinModule?(name: 'node:fs/promises'): { readFile(path: URL): Promise<Uint8Array<ArrayBuffer>> };
-  versions?: { node?: string; bun?: string; deno?: string };
-}
-
 /**
  * An address as an absolute one. What bundlers make of `new URL('./file', import.meta.url)` may be relative to the page.
  * @throws KilimError `IO` where it is none.
@@ -15,31 +9,41 @@ export function absolute(address: string | URL): URL {
   try {
     return new URL(address, globalThis.location?.href);
   } catch (error) {
-    const alone = globalThis.location === undefined;
-    throw new KilimError(
-      'IO',
-      `${describe(address)} is not an address`,
-      alone ? { hint: "outside of a page it must be a whole one: new URL('model.onnx', import.meta.url)" } : {},
-      error,
-    );
+    throw new KilimError('IO', `${describe(address)} is not an address`, {}, error);
   }
 }
 
 /**
- * What is at an address. Outside of browsers that may be a file.
+ * What is at an address.
  * @throws KilimError `IO`, with what may be the reason, where there is no answer. One that says no is no error here.
  */
 export async function fetchBytes(address: string | URL, signal?: AbortSignal): Promise<Response> {
   const url = absolute(address);
   try {
-    const { process } = globalThis as { process?: Host };
-    const files = url.protocol === 'file:' && process?.versions?.node ? process.getBuiltinModule?.('node:fs/promises') : undefined;
-    if (files) return new Response(await files.readFile(url));
     return await fetch(url, signal ? { signal } : {});
   } catch (error) {
     const hint = hintFor(url);
     throw new KilimError('IO', `cannot read ${url.href.slice(0, 1000)}: ${reasonOf(error)}`, hint === undefined ? {} : { hint }, error);
   }
+}
+
+/** Whether the caller of `load` can wait for bytes: a page must not be blocked. */
+export const CAN_WAIT = false;
+
+/**
+ * The bytes at an address, for which this thread waits: a worker, where that blocks no page.
+ * @throws KilimError `STATE` in a thread that cannot wait.
+ */
+export function fetchNow(url: URL): ArrayBuffer {
+  if (typeof XMLHttpRequest === 'undefined' || globalThis.document !== undefined) {
+    throw new KilimError('STATE', 'a part of the runtime is not there, and this thread cannot wait for it');
+  }
+  const request = new XMLHttpRequest();
+  request.open('GET', url, false);
+  request.responseType = 'arraybuffer';
+  request.send();
+  if (request.status !== 200) throw new Error(`${url.href}: the server answered ${request.status}`);
+  return request.response as ArrayBuffer;
 }
 
 export const OFFLINE = 'the page is offline';

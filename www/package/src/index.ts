@@ -11,7 +11,11 @@ import { variantFor } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
+import { folderOf } from './assets.js';
 import { createEngineHere } from './here.js';
+import type { Place } from './here.js';
+import { importable } from './importable.js';
+import type { Importable } from './importable.js';
 import { createNearbyEngine } from './nearby.js';
 import { withNeighbours } from './neighbours.js';
 import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
@@ -20,6 +24,8 @@ import { pickBackends } from './pick.js';
 import type { Backend, Binary, Engine, LoadRequest, Progress, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
+import type { AnyModel } from './session.js';
+import type { ModelTypes } from './values.js';
 import { toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
 
@@ -28,7 +34,7 @@ export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
-export type { Feed, Port } from './feeds.js';
+export type { Feed, FeedOf, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export type { Limits, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
 export { pickBackends } from './pick.js';
@@ -45,23 +51,27 @@ export type {
   TuningReport,
 } from './report.js';
 export { Session } from './session.js';
-export type { ModelMap, Value } from './values.js';
-export type { Profile } from './session.js';
+export type { ModelMap, ModelTypes, Value } from './values.js';
+export type { AnyModel, Profile } from './session.js';
 export type { ModelSource } from './source.js';
 export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';
 export { SpeechDecoder } from './speaking.js';
 export type { HeardWindow, SpeechFiles, WindowOptions } from './speaking.js';
 export { Tensor, fromNumbers, toNumbers } from './tensor.js';
-export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
+export type { ArrayOf, DType, Elements, GivenArrayOf, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';
 export type { Variant } from './detect.js';
 
 /**
- * Loads a model and makes it ready to run. Bytes must stay as they are until it is loaded.
+ * Loads a model and makes it ready to run. Bytes must stay as they are until it is loaded. `M` are the types of its inputs and outputs, which
+ * `npx kilim types` writes.
+ *
+ *     const session = await load('model.onnx', { backends: ['wgpu', 'cpu'] });
+ *
  * @throws KilimError with the codes of the model (`UNKNOWN_FORMAT`, `INVALID_MODEL`, `UNSUPPORTED`, …), `IO` where bytes
  * cannot be read, `INVALID_VALUE` for options that are none, `ABORTED`.
  */
-export async function load(source: ModelSource, options: LoadOptions = {}): Promise<Session> {
+export async function load<M extends ModelTypes = AnyModel>(source: ModelSource, options: LoadOptions = {}): Promise<Session<M>> {
   try {
     return await loadWith(source, readLoadOptions('load', options));
   } catch (error) {
@@ -69,16 +79,17 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   }
 }
 
-async function loadWith(source: ModelSource, options: LoadOptions): Promise<Session> {
+async function loadWith<M extends ModelTypes>(source: ModelSource, options: LoadOptions): Promise<Session<M>> {
   const { signal, operators } = options;
   if (signal?.aborted) throw aborted(signal);
   const { report, refused } = progressOf(options.onProgress);
   report({ phase: 'runtime', loaded: 0, total: 1 });
   const { engine, started, oneThread } = await takeEngine(options);
   const stopListening = onAbort(signal, () => engine.close());
-  let module: string | undefined;
+  let module: Importable | undefined;
   try {
-    module = addressOf(operators);
+    module = operators === undefined ? undefined : await importable(operators);
+    const own = module;
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
       const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal });
@@ -91,7 +102,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
         source: model,
         external: withNeighbours(model, external),
         fileBytes,
-        ...(module === undefined ? {} : { operators: module }),
+        ...(own && { operators: own.href }),
         options: engineOptions(options),
       };
     };
@@ -100,13 +111,13 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       reading().then((request) => engine.load(request, report, signal)),
     ]);
     const [, loaded] = await Promise.race([loading, refused]);
-    return new Session(engine, loaded, oneThread);
+    return new Session<M>(engine, loaded, oneThread);
   } catch (error) {
     engine.close();
     throw signal?.aborted ? aborted(signal) : error;
   } finally {
     stopListening();
-    if (module !== undefined && operators instanceof Blob) URL.revokeObjectURL(module);
+    module?.release();
   }
 }
 
@@ -137,7 +148,12 @@ interface Started {
 
 let prepared: { key: string; running: Promise<Started> } | undefined;
 
-/** Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it. */
+/**
+ * Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it.
+ *
+ *     await prepare({ threads: 4 });
+ *     const session = await load('model.onnx', { threads: 4 });
+ */
 export async function prepare(options: PrepareOptions = {}): Promise<void> {
   const given = readLoadOptions('prepare', options);
   const key = engineKey(given);
@@ -162,14 +178,14 @@ async function takeEngine(options: LoadOptions): Promise<Started> {
   return kept.running;
 }
 
-function engineKey({ worker, variant, threads }: PrepareOptions): string {
-  return `${worker} ${variant} ${threads}`;
+function engineKey({ worker, variant, threads, assets }: PrepareOptions): string {
+  return `${worker} ${variant} ${threads} ${assets}`;
 }
 
 /** The engine that the option `worker` chooses. */
-function createEngine(worker: boolean | undefined, build: Variant, threads: number): Engine | Promise<Engine> {
-  if (worker === undefined) return createNearbyEngine(build, threads);
-  return worker ? createRemoteEngine(build, threads) : createEngineHere(build);
+function createEngine(worker: boolean | undefined, place: Place): Engine | Promise<Engine> {
+  if (worker === undefined) return createNearbyEngine(place);
+  return worker ? createRemoteEngine(place) : createEngineHere(place.variant);
 }
 
 async function startEngine({
@@ -177,17 +193,19 @@ async function startEngine({
   wasm,
   variant,
   threads = 1,
-}: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
+  assets: folder,
+}: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads' | 'assets'>): Promise<Started> {
   const build = variant ?? (wasm === undefined ? variantFor(worker === false ? 1 : threads) : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', {
       hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it',
     });
   }
-  const binary = wasm === undefined ? ownBinary(build).then((module): Binary => ({ module })) : givenBinary(wasm);
+  const assets = folder && folderOf(folder);
+  const binary = wasm === undefined ? ownBinary(build, assets) : givenBinary(wasm);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
-  const engine = await createEngine(worker, build, threads);
+  const engine = await createEngine(worker, { variant: build, threads, assets });
   const started = engine.start(binary).then(() => undefined);
   started.catch(() => undefined);
   return { engine, started, oneThread: threads > 1 ? whyOneThread(worker, build) : undefined };
@@ -204,22 +222,20 @@ async function givenBinary(wasm: WasmSource): Promise<Binary> {
 function whyOneThread(worker: boolean | undefined, build: Variant): string | undefined {
   if (worker === false) return 'the session computes in the calling thread';
   if (build === 'threads') return undefined;
-  if (globalThis.crossOriginIsolated === undefined) return 'only pages have threads';
+  if (globalThis.crossOriginIsolated === undefined)
+    return 'this JavaScript engine has no workers with memory in common, or no relaxed SIMD';
   if (!globalThis.crossOriginIsolated) {
     return 'the page is not cross-origin isolated: serve it with the headers `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`';
   }
   return `the build \`${build}\` has one`;
 }
 
-/** A blob's address is of this page's origin, so that the worker may import it. */
-function addressOf(module: LoadOptions['operators']): string | undefined {
-  if (module instanceof Blob) return URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
-  return module === undefined ? undefined : absolute(module).href;
-}
-
 /**
  * Measures the devices of this machine, about a second each. Keep the text, in `localStorage` for instance, and give it to `load`;
  * what was measured of a device or driver that is no longer there is ignored.
+ *
+ *     const calibration = await calibrate({ backends: ['cpu'] });
+ *     const session = await load('model.onnx', { calibration });
  */
 export async function calibrate(options: PrepareOptions & { backends?: Backend[] } = {}): Promise<string> {
   try {

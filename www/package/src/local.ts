@@ -3,24 +3,15 @@ import type { Variant } from './detect.js';
 import { createEngine } from './engine.js';
 import { KilimError } from './errors.js';
 import type { CreateGlue, Glue } from './glue.js';
+import { scriptOf } from './builds.js';
+import { CAN_WAIT } from './fetch.js';
 import { PARTS, placesOf } from './parts.js';
-import { places as relaxed } from './parts.relaxed.js';
-import { places as simd } from './parts.simd.js';
-import { places as threads } from './parts.threads.js';
-import type { Part, Places } from './parts.js';
+import type { Part } from './parts.js';
+import { placesOfBuild } from './places.js';
 import type { Binary, Engine } from './protocol.js';
 import { Runtime } from './runtime.js';
 import { copyValues } from './values.js';
 import type { WireValue } from './values.js';
-
-// The builds are fetched only when the runtime is to run in this thread.
-const scripts: Record<Variant, () => Promise<{ createGlue: CreateGlue<Glue> }>> = {
-  simd: () => import('./kilim.simd.js'),
-  relaxed: () => import('./kilim.relaxed.js'),
-  threads: () => import('./kilim.threads.js'),
-};
-
-const ownPlaces: Record<Variant, Places> = { simd, relaxed, threads };
 
 /** The runtime of each binary in this thread, which all sessions of it share. One that has trapped is not among them. */
 const runtimes = new WeakMap<WebAssembly.Module, Promise<Runtime<Glue>>>();
@@ -30,7 +21,7 @@ function openRuntime(create: CreateGlue<Glue>, variant: Variant, binary: Binary)
   const kept = runtimes.get(module);
   if (kept) return kept;
   const forget = () => runtimes.delete(module);
-  const runtime = Runtime.start(create, module, { places: placesOf(binary, ownPlaces[variant]), ended: forget });
+  const runtime = Runtime.start(create, module, { places: placesOf(binary, placesOfBuild[variant]), ended: forget });
   runtime.catch(forget);
   runtimes.set(module, runtime);
   return runtime;
@@ -38,17 +29,17 @@ function openRuntime(create: CreateGlue<Glue>, variant: Variant, binary: Binary)
 
 async function importScript(variant: Variant): Promise<CreateGlue<Glue>> {
   try {
-    return (await scripts[variant]()).createGlue;
+    return (await scriptOf(variant)).createGlue;
   } catch (error) {
     throw cannotStart(error);
   }
 }
 
 /**
- * A runtime in this thread. Calls wait for each other as they do in a worker. This thread cannot wait for parts of the runtime when they are
+ * A runtime in this thread. Calls wait for each other as they do in a worker. A page's thread cannot wait for parts of the runtime when they are
  * called for: it gets `parts` at the start.
  */
-export async function createLocalEngine(variant: Variant, parts: readonly Part[] = PARTS): Promise<Engine> {
+export async function createLocalEngine(variant: Variant, parts: readonly Part[] = CAN_WAIT ? [] : PARTS): Promise<Engine> {
   const create = await importScript(variant);
   const engine = createEngine((binary) => openRuntime(create, variant, binary), parts);
   const waiting = new Set<(error: KilimError) => void>();

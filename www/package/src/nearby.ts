@@ -1,10 +1,10 @@
-import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import { createEngineHere } from './here.js';
+import type { Place } from './here.js';
 import type { Part } from './parts.js';
 import type { Binary, Engine, LoadRequest, Loaded, Ran, RunRequest } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
-import { NoWorker } from './spawn.js';
+import { NoWorker } from './thread.js';
 import { copyValues } from './values.js';
 
 /** Milliseconds of computing below which the way to a worker and back is a large part of a run. */
@@ -15,15 +15,15 @@ const ENOUGH = 3;
 const PATIENCE = 16;
 
 /** A runtime in a worker, or in this thread where none may be started; reports say why. */
-function createFarEngine(variant: Variant, threads: number): Engine {
-  const remote = createRemoteEngine(variant, threads);
+function createFarEngine(place: Place): Engine {
+  const remote = createRemoteEngine(place);
   let local: Engine | undefined;
   let creating: Promise<Engine> | undefined;
   let reason: string | undefined;
   let closed = false;
 
   async function create(): Promise<Engine> {
-    local = await createEngineHere(variant);
+    local = await createEngineHere(place.variant);
     if (closed) local.close();
     return local;
   }
@@ -73,8 +73,8 @@ function createFarEngine(variant: Variant, threads: number): Engine {
  * A runtime in a worker. For a small model whose runs are shorter there than the messages about them, a second one is made in this
  * thread, which then does the runs. A run that takes it too long is made anew in the worker, and so are all that follow.
  */
-export function createNearbyEngine(variant: Variant, threads: number): Engine {
-  const far = createFarEngine(variant, threads);
+export function createNearbyEngine(place: Place): Engine {
+  const far = createFarEngine(place);
   let near: Engine | undefined;
   /** What the second one is to load; nothing where it is not wanted, or has been made. */
   let wanted: LoadRequest | undefined;
@@ -87,7 +87,7 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
   let closed = false;
 
   async function approach(request: LoadRequest): Promise<void> {
-    const engine = await createEngineHere(variant, parts);
+    const engine = await createEngineHere(place.variant, parts);
     await engine.start(binary);
     await engine.load(request, () => undefined);
     if (closed) engine.close();

@@ -111,10 +111,15 @@ export interface LoadOptions {
    */
   worker?: boolean;
   /**
-   * Threads that kernels on the CPU compute with, in a page that is cross-origin isolated: the session's worker, and workers that all
-   * sessions of the page share. One by default, and where the page is not isolated: then workers can have no memory in common.
+   * Threads that kernels on the CPU compute with, in a page that is cross-origin isolated and in programs: the session's worker, and workers
+   * that all sessions share. One by default, and where a page is not isolated: then workers can have no memory in common.
    */
   threads?: number;
+  /**
+   * The folder that the package's own files are in (`worker.*.js`, `kilim.*.wasm`), where that is not the one of its modules, as behind a
+   * bundler that moves these: `npx kilim copy public/kilim` puts them into one, `assets: '/kilim/'` says where it is served.
+   */
+  assets?: string | URL;
   /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
   wasm?: WasmSource;
   /** The build to use; the default is the fastest that the browser runs. */
@@ -122,7 +127,7 @@ export interface LoadOptions {
 }
 
 /** Options of `prepare` and `calibrate`: those of `load` that concern the runtime. */
-export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads'>;
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads' | 'assets'>;
 
 /** Options of `Session.run`. */
 export interface RunOptions {
@@ -138,6 +143,11 @@ export interface RunOptions {
    * that no output has is an `INPUT` error, an output that is no tensor a `DTYPE` error.
    */
   keep?: string[];
+  /**
+   * Outputs that are wanted beside those of `keep`, named as there; all of them without it. What is not wanted is not read from its device and
+   * does not come from the worker.
+   */
+  outputs?: readonly string[];
   /**
    * Inputs whose `DeviceTensor`s this run uses up, as `keep` names outputs: they are disposed of, whether it succeeds or not. An output that the
    * model makes by writing on such an input, as it does with a cache that has room, is written where the input is, without a copy. A name that
@@ -182,6 +192,8 @@ const address: Kind = {
   fits: (value) => typeof value === 'string' || value instanceof URL || value instanceof Blob,
 };
 
+const place: Kind = { expected: 'an address', fits: (value) => typeof value === 'string' || value instanceof URL };
+
 type Kinds<T> = { [Name in keyof Required<T>]: Kind };
 
 const LOAD: Kinds<LoadOptions> = {
@@ -208,6 +220,7 @@ const LOAD: Kinds<LoadOptions> = {
   signal,
   worker: flag,
   threads: count,
+  assets: place,
   wasm: anything,
   variant: oneOf(...VARIANTS),
 };
@@ -227,14 +240,19 @@ const LIMITS: Kinds<Limits> = {
   loadSeconds: amount,
   runSeconds: amount,
 };
-const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, consume: texts };
+const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
 const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 /** What options of other runtimes are called here. */
-const OTHER_NAMES: Record<string, string> = { executionProviders: 'backends', freeDimensionOverrides: 'dims', providers: 'backends' };
+const OTHER_NAMES: Record<string, string> = {
+  executionProviders: 'backends',
+  freeDimensionOverrides: 'dims',
+  providers: 'backends',
+  wasmPaths: 'assets',
+};
 
 /**
  * The options, each read once. `null` is as good as none: that is what storage gives for what it does not have.

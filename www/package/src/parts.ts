@@ -1,5 +1,5 @@
 import { cannotStart, compileBinary } from './binary.js';
-import { KilimError } from './errors.js';
+import { fetchNow } from './fetch.js';
 import type { Binary } from './protocol.js';
 
 /**
@@ -27,7 +27,7 @@ export type Part = (typeof PARTS)[number];
 /** Where the parts of a build lie. */
 export type Places = Record<Part, () => URL>;
 
-/** The places of a core's parts: beside it, where its address says so, or those of the package's own. */
+/** The places of a core's parts: beside it, where its address says so, or those of the package's own, which may be the same. */
 export function placesOf({ beside }: Binary, own: Places): Places {
   if (beside === undefined || !new URL(beside).pathname.endsWith('.wasm')) return own;
   const place = (part: Part): URL => {
@@ -35,6 +35,11 @@ export function placesOf({ beside }: Binary, own: Places): Places {
     url.pathname = url.pathname.replace(/\.wasm$/, `.${part}.wasm`);
     return url;
   };
+  try {
+    if (own.rest().href === place('rest').href) return own;
+  } catch {
+    // A bundle does not say where its own are.
+  }
   return Object.fromEntries(PARTS.map((part) => [part, () => place(part)])) as Places;
 }
 
@@ -86,16 +91,4 @@ export function compilePartNow(core: WebAssembly.Module, part: Part, places: Pla
   } catch (error) {
     throw cannotStart(error);
   }
-}
-
-function fetchNow(url: URL): ArrayBuffer {
-  if (typeof XMLHttpRequest === 'undefined' || globalThis.document !== undefined) {
-    throw new KilimError('STATE', 'a part of the runtime is not there, and this thread cannot wait for it');
-  }
-  const request = new XMLHttpRequest();
-  request.open('GET', url, false);
-  request.responseType = 'arraybuffer';
-  request.send();
-  if (request.status !== 200) throw new Error(`${url.href}: the server answered ${request.status}`);
-  return request.response as ArrayBuffer;
 }

@@ -10,7 +10,11 @@ function gpu(): Gpu | undefined {
   return (globalThis.navigator as { gpu?: Gpu } | undefined)?.gpu;
 }
 
-/** WebGPU where the browser has it on a real GPU, and the CPU. */
+/**
+ * WebGPU where the browser has it on a real GPU, and the CPU.
+ *
+ *     const { backends, skipped } = await pickBackends();
+ */
 export async function pickBackends(): Promise<Picked> {
   const reason = await whyNoGpu();
   return reason === null ? { backends: ['wgpu', 'cpu'], skipped: [] } : { backends: ['cpu'], skipped: [{ backend: 'wgpu', reason }] };

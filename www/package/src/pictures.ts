@@ -15,9 +15,9 @@ export interface PictureGlue extends Decoders, Instance {}
 
 let opened: Promise<Decoders> | undefined;
 
-/** Fetches the decoders' binary, once for a thread. */
-export function openDecoders(): Promise<Decoders> {
-  opened ??= start().catch((error: unknown) => {
+/** Fetches the decoders' binary, once for a thread, from beside the runtime's, whose address may be given, or from beside this module. */
+export function openDecoders(beside: string | undefined): Promise<Decoders> {
+  opened ??= start(beside).catch((error: unknown) => {
     // The next session tries again.
     opened = undefined;
     throw error;
@@ -25,8 +25,11 @@ export function openDecoders(): Promise<Decoders> {
   return opened;
 }
 
-async function start(): Promise<Decoders> {
-  const module = await compileBinary(() => new URL('./kilim.pictures.wasm', import.meta.url));
+async function start(beside: string | undefined): Promise<Decoders> {
+  const file = 'kilim.pictures.wasm'; // bundlers look for the other form
+  const module = await compileBinary(() =>
+    beside === undefined ? new URL('./kilim.pictures.wasm', import.meta.url) : new URL(/* webpackIgnore: true */ file, beside),
+  );
   // After a trap the next session gets another instance.
   const runtime = await Runtime.start(createGlue, module, {
     ended: () => {

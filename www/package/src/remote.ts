@@ -3,12 +3,13 @@ import { Carriers } from './carriers.js';
 import { crewOfPage } from './crew.js';
 import type { Share } from './crew.js';
 import { reasonOf } from './describe.js';
-import type { Variant } from './detect.js';
+import type { Place } from './here.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, Spoken, Window } from './protocol.js';
-import { spawnWorker } from './spawn.js';
+import { holdProcess, spawnWorker } from './spawn.js';
 import { createStopper, type Stop } from './stop.js';
 import type { WireTensor } from './tensor.js';
+import type { Thread } from './thread.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -18,12 +19,12 @@ interface Pending {
 }
 
 /** A runtime in a worker of its own, which ends with it. It computes with so many threads, the others being those of the page's crew. */
-export function createRemoteEngine(variant: Variant, threads: number): Engine {
+export function createRemoteEngine({ variant, threads, assets }: Place): Engine {
   const pending = new Map<number, Pending>();
   const carriers = new Carriers();
   let lastId = 0;
   let dead: KilimError | undefined;
-  let worker: Worker | undefined;
+  let worker: Thread | undefined;
   let leave: () => void = () => undefined;
 
   function end(error: KilimError): void {
@@ -36,18 +37,23 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
   }
 
   try {
-    worker = spawnWorker(variant, end);
+    worker = spawnWorker(variant, end, assets);
   } catch (error) {
     end(toKilimError(error));
   }
-  worker?.addEventListener('message', ({ data: reply }: MessageEvent<Reply>) => {
+  worker?.addEventListener('message', ({ data: reply }: { data: Reply }) => {
     const call = pending.get(reply.id);
     if (!call) return forget(reply);
     if (reply.kind === 'progress') return call.onProgress?.(reply.progress);
-    pending.delete(reply.id);
+    settled(reply.id);
     if (reply.kind === 'done') call.resolve(reply.value);
     else call.reject(fromPlain(reply.error));
   });
+
+  function settled(id: number): void {
+    pending.delete(id);
+    if (worker && pending.size === 0) holdProcess(worker, false);
+  }
 
   /** Gives back what a run has kept that nobody waits for any more. */
   function forget(reply: Reply): void {
@@ -67,7 +73,7 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
       if (dead || !worker) return reject(dead);
       if (signal?.aborted) return reject(aborted(signal));
       const stopListening = onAbort(signal, () => {
-        pending.delete(id);
+        settled(id);
         worker.postMessage({ kind: 'abort', id } satisfies Request);
         reject(aborted(signal));
       });
@@ -77,11 +83,12 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
           stopListening();
           then(value);
         };
+      holdProcess(worker, true);
       pending.set(id, { resolve: settle(resolve as (value: unknown) => void), reject: settle(reject), onProgress });
       try {
         worker.postMessage({ ...message, id }, transfer);
       } catch (error) {
-        pending.delete(id);
+        settled(id);
         stopListening();
         reject(new KilimError('INTERNAL', `the request cannot be posted to the worker: ${reasonOf(error)}`, {}, error));
       }
@@ -108,7 +115,7 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
         Request,
         'id'
       >);
-      if (crew && memory && !dead) leave = crew.join({ binary: given, memory, failed: end }, threads - 1);
+      if (crew && memory && !dead) leave = crew.join({ assets, binary: given, memory, failed: end }, threads - 1);
       return memory;
     },
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),

@@ -6,13 +6,8 @@ import type { Places } from './parts.js';
 import { EarlyParts, placesOf } from './parts.js';
 import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { Runtime } from './runtime.js';
+import { scope } from './scope.js';
 import { tensorsOf } from './values.js';
-
-/** The worker's global scope, as far as it is used here. */
-interface Scope {
-  postMessage(message: Reply, transfer: Transferable[]): void;
-  addEventListener(type: 'message', listener: (event: MessageEvent<Request>) => void): void;
-}
 
 /** What a run's reply takes along: its outputs, and what its inputs came in. */
 function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
@@ -23,7 +18,6 @@ function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
 
 /** Answers the page's requests, loads and runs one at a time and in order. */
 export function serve(create: CreateGlue<Glue>, places: Places): void {
-  const scope = globalThis as unknown as Scope;
   const early = new EarlyParts(places);
   const engine = createEngine(
     (binary) => {
@@ -35,17 +29,14 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
   );
   const waiting = new Map<number, AbortController>();
   let queue = Promise.resolve();
+  const reply = (message: Reply, transfer: Transferable[] = []) => scope.postMessage(message, transfer);
 
   async function answer(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<unknown> {
     switch (message.kind) {
       case 'start':
         return engine.start(Promise.resolve(message.binary), message.share);
       case 'load':
-        return engine.load(
-          message.request,
-          (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []),
-          signal,
-        );
+        return engine.load(message.request, (progress: Progress) => reply({ kind: 'progress', id: message.id, progress }), signal);
       case 'run':
         return engine.run(message.request, signal);
       case 'verify':
@@ -80,14 +71,14 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
     try {
       const value = await answer(message, signal);
       const buffers = message.kind === 'run' ? handBack(message.request, value as Ran) : [];
-      scope.postMessage({ kind: 'done', id, value }, buffers);
+      reply({ kind: 'done', id, value }, buffers);
     } catch (error) {
-      scope.postMessage({ kind: 'failed', id, error: toPlain(error) }, []);
+      reply({ kind: 'failed', id, error: toPlain(error) });
     }
     waiting.delete(id);
   }
 
-  scope.addEventListener('message', ({ data: message }) => {
+  scope.addEventListener('message', ({ data: message }: { data: Request }) => {
     if (message.kind === 'abort') {
       waiting.get(message.id)?.abort();
       return;

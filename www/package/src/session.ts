@@ -1,7 +1,8 @@
-/// <reference lib="esnext.disposable" preserve="true" />
 import { Decoder } from './decoder.js';
 import type { DecoderFiles } from './decoder.js';
-import { DeviceTensor, spend } from './device.js';
+import { DeviceTensor, keptBy, spend } from './device.js';
+import { closedByBlocks } from './disposable.js';
+import type { Closes } from './disposable.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
@@ -14,8 +15,14 @@ import { SpeechDecoder } from './speaking.js';
 import type { SpeechFiles } from './speaking.js';
 import type { Tensor } from './tensor.js';
 import { copyValues, fromWireValue } from './values.js';
-import type { Value, WireValue } from './values.js';
+import type { ModelTypes, Value, WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
+
+/** A model that may have any inputs, and gives tensors. */
+export interface AnyModel {
+  inputs: Record<string, Feed>;
+  outputs: Record<string, Tensor>;
+}
 
 /** What one timed run gives. */
 export interface Profile {
@@ -29,10 +36,14 @@ const dropped = new FinalizationRegistry<Engine>((engine) => engine.close());
 /**
  * A model ready to run. Calls wait for each other in order; different sessions run side by side. `close` gives back what a session
  * holds, as does `using session = await load(…)` at the end of its block. A session that is dropped without it is closed when its object
- * is collected, which may be late: nothing tells the collector how much memory a worker holds.
+ * is collected, which may be late: nothing tells the collector how much memory a worker holds. `M` are the types of the model's inputs and
+ * outputs, which `npx kilim types` writes.
+ *
+ *     using session: Session = await load('model.onnx');
+ *     const { scores } = await session.run({ image: pixels });
  */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbols.
-export class Session {
+export class Session<M extends ModelTypes = AnyModel> {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   /** Read when it is asked for. */
@@ -69,15 +80,30 @@ export class Session {
     return this.#times;
   }
 
+  /** `DeviceTensor`s that runs have kept and that were neither disposed of nor used up nor collected. */
+  get kept(): number {
+    return this.#engine ? keptBy(this) : 0;
+  }
+
   /**
    * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest; an array of
    * tensors where it is a sequence, and `null` where it may be absent. What outputs are, `outputs` says; of a model that
    * gives other values than tensors, `T` is what they are, and of a run that keeps outputs, `DeviceTensor` among them. Inputs are read before
    * the call returns: afterwards their memory is the caller's.
+   *
+   *     const { scores } = await session.run({ image: pixels }, { outputs: ['scores'] });
+   *
    * @throws KilimError `INPUT` for a missing or unknown input, `DTYPE` and `SHAPE` where one does not fit, `STATE` on a closed session.
    */
-  async run<T extends Value = Tensor>(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, T>> {
-    return (await this.#run(feeds, readRunOptions(options), false)).outputs as Record<string, T>;
+  run<K extends keyof M['outputs'] & string>(
+    feeds: M['inputs'],
+    options: RunOptions & { outputs: readonly K[] },
+  ): Promise<Pick<M['outputs'], K>>;
+  run(feeds: M['inputs'], options?: RunOptions & { outputs?: undefined }): Promise<M['outputs']>;
+  run(feeds: M['inputs'], options: RunOptions): Promise<Partial<M['outputs']>>;
+  run<T extends Value>(feeds: M['inputs'], options?: RunOptions): Promise<Record<string, T>>;
+  async run(feeds: M['inputs'], options: RunOptions = {}): Promise<Record<string, Value>> {
+    return (await this.#run(feeds, readRunOptions(options), false)).outputs;
   }
 
   /** Runs a model of tensors once and times every node. */
@@ -190,31 +216,19 @@ export class Session {
     return result;
   }
 
-  /**
-   * Tells of inputs whether the patterns name them.
-   * @throws KilimError `INPUT` for a pattern that fits no input.
-   */
-  #consumed(patterns: readonly string[]): (name: string) => boolean {
-    const names = this.inputs.map(({ name }) => name);
-    const all = patterns.map((pattern) => {
-      const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
-      const fits = new RegExp(`^${parts.join('.*')}$`, 's');
-      if (!names.some((name) => fits.test(name)))
-        throw new KilimError('INPUT', `no input fits \`${pattern}\`, which \`consume\` names`, {
-          expected: names.join(', '),
-          got: pattern,
-        });
-      return fits;
-    });
-    return (name) => all.some((fits) => fits.test(name));
+  /** Outputs that neither `outputs` nor `keep` names. */
+  #unwanted(outputs: readonly string[], keep: readonly string[] = []): Port[] {
+    const wanted = [named('output', this.outputs, 'outputs', outputs), named('output', this.outputs, 'keep', keep)];
+    return this.outputs.filter(({ name }) => !wanted.some((fits) => fits(name)));
   }
 
   async #run(
     feeds: Record<string, Feed>,
-    { signal, timeout, keep, consume = [] }: RunOptions,
+    { signal, timeout, keep, consume = [], outputs }: RunOptions,
     profile: boolean,
   ): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
-    const consumed = this.#consumed(consume);
+    const consumed = named('input', this.inputs, 'consume', consume);
+    const left = outputs ? this.#unwanted(outputs, keep) : [];
     const { ran, engine } = await this.#given(feeds, async (values, engine) => {
       const give: (() => void)[] = [];
       const given = values.map((value) => {
@@ -226,7 +240,14 @@ export class Session {
         else give.push(back);
         return 'kept' in value ? { ...value, spent: true } : value;
       });
-      const request: RunRequest = { feeds: given, profile, ...(timeout === undefined ? {} : { timeout }), ...(keep && { keep }) };
+      const stay = [...(keep ?? []), ...left.filter(({ kind, name }) => kind === 'tensor' && !name.includes('*')).map(({ name }) => name)];
+      const request: RunRequest = {
+        feeds: given,
+        profile,
+        ...(timeout === undefined ? {} : { timeout }),
+        ...((keep || stay.length > 0) && { keep: stay }),
+        ...(left.length > 0 && { left: left.map(({ name }) => name) }),
+      };
       try {
         return { ran: await engine.run(request, signal), engine };
       } catch (error) {
@@ -245,18 +266,30 @@ export class Session {
   }
 }
 
+/**
+ * Tells of inputs or outputs whether the patterns of an option name them.
+ * @throws KilimError `INPUT` for a pattern that fits none.
+ */
+function named(what: string, ports: readonly Port[], option: string, patterns: readonly string[]): (name: string) => boolean {
+  const names = ports.map(({ name }) => name);
+  const all = patterns.map((pattern) => {
+    const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+    const fits = new RegExp(`^${parts.join('.*')}$`, 's');
+    if (!names.some((name) => fits.test(name)))
+      throw new KilimError('INPUT', `no ${what} fits \`${pattern}\`, which \`${option}\` names`, {
+        expected: names.join(', '),
+        got: pattern,
+      });
+    return fits;
+  });
+  return (name) => all.some((fits) => fits.test(name));
+}
+
 function closed(): KilimError {
   return new KilimError('STATE', 'the session is closed');
 }
 
-export interface Session extends Disposable, AsyncDisposable {}
+// biome-ignore lint/correctness/noUnusedVariables: a declaration of the class has its parameters.
+export interface Session<M extends ModelTypes = AnyModel> extends Closes {}
 
-// Where the engine does not know them, there is nobody to call them.
-if (Symbol.dispose) Object.defineProperty(Session.prototype, Symbol.dispose, { value: Session.prototype.close });
-if (Symbol.asyncDispose) {
-  Object.defineProperty(Session.prototype, Symbol.asyncDispose, {
-    async value(this: Session) {
-      this.close();
-    },
-  });
-}
+closedByBlocks(Session);

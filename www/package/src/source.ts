@@ -5,16 +5,16 @@ import { KilimError, aborted } from './errors.js';
 import { absolute, fetchBytes } from './fetch.js';
 import { HEAD } from './hints.js';
 
-/** Where a model, or a file beside it, comes from. A string is a URL. */
+/** Where a model, or a file beside it, comes from. A string is a URL; in Node it may be a path. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
 
-/** A source in a form that can be posted to a worker. URLs are absolute. */
-export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array };
+/** A source in a form that can be posted to a worker. URLs are absolute; Node posts a file as a blob without its name. */
+export type WireSource = { url: string } | { blob: Blob; name: string } | { bytes: Uint8Array };
 
 /** What errors call a model; empty where that is not known. */
 export function nameOf(source: WireSource): string {
   if ('url' in source) return source.url.slice(0, 1000);
-  return 'blob' in source && source.blob instanceof File ? source.blob.name : '';
+  return 'blob' in source ? source.name : '';
 }
 
 /** Called with the bytes read so far, and all of them where that is known. */
@@ -33,7 +33,7 @@ export interface Reading {
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
 export async function toWireSource(source: ModelSource, reading: Reading): Promise<WireSource> {
   if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
-  if (source instanceof Blob) return { blob: source };
+  if (source instanceof Blob) return { blob: source, name: source instanceof File ? source.name : '' };
   if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source, 'IO') };
   if (source instanceof Response) return { bytes: await readResponse(source, reading) };
   if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, reading) };

@@ -1,20 +1,9 @@
-import type { Variant } from './detect.js';
+import { MISPLACED } from './assets.js';
 import { reasonOf } from './describe.js';
 import { KilimError } from './errors.js';
 import { OFFLINE, isOffline } from './fetch.js';
-
-/** No worker may be started here: this JavaScript engine has none, or the page's content security policy forbids it. */
-export class NoWorker extends KilimError {
-  constructor(
-    readonly reason: string,
-    cause?: unknown,
-  ) {
-    super('IO', `no worker can be started: ${reason}`, { hint: 'load with `worker: false` to compute in the calling thread' }, cause);
-  }
-}
-
-/** The scripts of workers: of a session by its build, and of what computes for all sessions. */
-export type Script = Variant | 'crew';
+import { NoWorker } from './thread.js';
+import type { Script, Thread } from './thread.js';
 
 // Bundlers find the workers by exactly this form. With a `name` webpack would make one file of both.
 const spawn: Record<Script, () => Worker> = {
@@ -24,10 +13,11 @@ const spawn: Record<Script, () => Worker> = {
   crew: () => new Worker(new URL('./worker.crew.js', import.meta.url), { type: 'module' }),
 };
 
+export const HAS_WORKERS = typeof Worker === 'function';
+
 /** A worker whose script lies on another origin, as on a CDN, from where none may be started: a script of this page imports it. */
-function spawnForeign(name: Script): Worker {
-  const file = `worker.${name}.js`; // no bundler should take it for a file of its own
-  const script = `import ${JSON.stringify(new URL(/* webpackIgnore: true */ file, import.meta.url))};`;
+function spawnForeign(address: URL): Worker {
+  const script = `import ${JSON.stringify(address)};`;
   const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
   const worker = new Worker(url, { type: 'module' });
   for (const event of ['message', 'error']) worker.addEventListener(event, () => URL.revokeObjectURL(url), { once: true });
@@ -35,10 +25,10 @@ function spawnForeign(name: Script): Worker {
 }
 
 /** @throws NoWorker where none can be. What else hinders it is told to `failed`, once: before its first message, why its script does not run. */
-export function spawnWorker(name: Script, failed: (error: KilimError) => void): Worker {
-  if (typeof Worker === 'undefined') throw new NoWorker('this JavaScript engine has no `Worker`');
+export function spawnWorker(name: Script, failed: (error: KilimError) => void, assets?: string): Thread {
+  if (!HAS_WORKERS) throw new NoWorker('this JavaScript engine has no `Worker`');
   const policy = watchPolicy();
-  const worker = start(name);
+  const worker = start(name, assets);
   let alive = false;
   worker.addEventListener(
     'message',
@@ -61,12 +51,14 @@ export function spawnWorker(name: Script, failed: (error: KilimError) => void): 
   return worker;
 }
 
-function start(name: Script): Worker {
+function start(name: Script, assets: string | undefined): Worker {
+  const file = `worker.${name}.js`; // no bundler should take it for a file of its own
+  const address = () => new URL(/* webpackIgnore: true */ file, assets ?? import.meta.url);
   try {
-    return spawn[name]();
+    return assets === undefined ? spawn[name]() : new Worker(address(), { type: 'module' });
   } catch {
     try {
-      return spawnForeign(name);
+      return spawnForeign(address());
     } catch (error) {
       throw new NoWorker(reasonOf(error), error);
     }
@@ -84,10 +76,13 @@ function watchPolicy(): { refused(): boolean; leave(): void } {
   return { refused: () => refused, leave: () => globalThis.removeEventListener('securitypolicyviolation', listener) };
 }
 
+/** Pages go on whatever their workers do. */
+export const holdProcess = (_worker: Thread, _held: boolean): void => undefined;
+
 function notLoaded(): KilimError {
   return new KilimError('IO', "the worker's script could not be loaded", {
     hint: isOffline()
       ? OFFLINE
-      : "the package's worker.*.js must be served beside its index.js; from another origin than the page's, with CORS, and with it and `blob:` in the `worker-src` of a content security policy",
+      : `${MISPLACED}. From another origin they need CORS, and the \`worker-src\` of a content security policy needs it and \`blob:\``,
   });
 }

@@ -54,6 +54,9 @@ export interface SpeechCalls {
 /**
  * The decoder of a speech model, for those who have a tokenizer of their own; `kilim/speech` is made of it. It is given what the encoder made of a
  * window of sound.
+ *
+ *     const decoder: SpeechDecoder = await session.speech({ config: '{ "model_type": "whisper" }' });
+ *     const heard = await decoder.hear(tensor, 16_000 * 30, { language: 'en' });
  */
 export class SpeechDecoder {
   /** Samples a second that the model takes. */

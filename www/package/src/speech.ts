@@ -14,6 +14,8 @@ import { Stream } from './text/stream.js';
 import type { TokenizerSettings } from './text/template.js';
 import { openTokenizer } from './text/tokenizer.js';
 import type { Tokenizer } from './text/tokenizer.js';
+import { closedByBlocks } from './disposable.js';
+import type { Closes } from './disposable.js';
 
 export type { Sound } from './speech/sound.js';
 export type { FolderSource } from './text/folder.js';
@@ -65,6 +67,9 @@ export interface Transcript {
 /**
  * Loads a Whisper or Moonshine model from a folder as Optimum and transformers.js lay it out: `encoder_model.onnx` and `decoder_model_merged.onnx` in it
  * or in `onnx/`, with `config.json`, `generation_config.json`, `preprocessor_config.json` and `tokenizer.json`.
+ *
+ *     const model = await loadSpeech('/models/whisper-tiny/', { backends: ['cpu'] });
+ *
  * @throws KilimError what `load` throws; `IO` where a file is missing, `INVALID_MODEL` where one cannot be understood, `UNSUPPORTED` for other models.
  */
 export async function loadSpeech(source: FolderSource, options: LoadSpeechOptions = {}): Promise<SpeechModel> {
@@ -150,7 +155,13 @@ function progressOf(onProgress: LoadOptions['onProgress'], count: number): (load
   };
 }
 
-/** A model of speech with its tokenizer. It makes one transcript at a time. */
+/**
+ * A model of speech with its tokenizer. It makes one transcript at a time.
+ *
+ *     using model = await loadSpeech('/models/whisper-tiny/');
+ *     const { text } = await model.transcribe(pixels);
+ */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbols.
 export class SpeechModel {
   readonly encoder: Session;
   readonly decoding: Session;
@@ -248,6 +259,10 @@ export class SpeechModel {
     return words.map((word) => stream.add(word)).join('') + stream.rest();
   }
 }
+
+export interface SpeechModel extends Closes {}
+
+closedByBlocks(SpeechModel);
 
 function readOptions(given: TranscribeOptions): TranscribeOptions & { translate: boolean; times: boolean } {
   const { language, translate = false, times = false, onPart, signal, ...others } = given ?? {};

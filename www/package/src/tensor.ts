@@ -1,6 +1,7 @@
 import { bytesOf } from './bytes.js';
 import { describe } from './describe.js';
 import { KilimError, reading } from './errors.js';
+import { halfToNumber, numberToBfloat, numberToHalf } from './halves.js';
 import { NARROW_TYPES, isNarrow, pack, packedLength, unpack } from './narrow.js';
 import type { NarrowType } from './narrow.js';
 
@@ -28,6 +29,25 @@ interface ArrayType {
 // `Float16Array` is younger than the rest; without it float16 is read and written as its bits.
 const half = ((globalThis as Record<string, unknown>)['Float16Array'] as ArrayType | undefined) ?? Uint16Array;
 
+/** What holds elements; narrow types and strings have rules of their own. */
+interface Arrays {
+  float32: Float32Array;
+  float64: Float64Array;
+  float16: HalfArray;
+  bfloat16: Uint16Array;
+  int8: Int8Array;
+  int16: Int16Array;
+  int32: Int32Array;
+  int64: BigInt64Array;
+  uint8: Uint8Array;
+  uint16: Uint16Array;
+  uint32: Uint32Array;
+  uint64: BigUint64Array;
+  bool: Uint8Array;
+  complex64: Float32Array;
+  complex128: Float64Array;
+}
+
 const ARRAYS = {
   float32: Float32Array,
   float64: Float64Array,
@@ -44,13 +64,19 @@ const ARRAYS = {
   bool: Uint8Array,
   complex64: Float32Array,
   complex128: Float64Array,
-} satisfies Record<string, ArrayType>;
+} satisfies Record<keyof Arrays, ArrayType>;
 
 /** An element type, named as in numpy. */
-export type DType = keyof typeof ARRAYS | NarrowType | 'string';
+export type DType = keyof Arrays | NarrowType | 'string';
 
 /** Elements as they are given and come: strings in an array of strings, all others in a typed array. */
-export type Elements = TypedArray | readonly string[];
+export type Elements = TypedArray | HalfArray | readonly string[];
+
+/** Where the types of the page know no `Float16Array`, only its bits. */
+type HalfArray = Uint16Array | (typeof globalThis extends { Float16Array: { prototype: infer A } } ? A : never);
+
+/** The array that holds elements of a type. */
+export type ArrayOf<T extends DType> = T extends 'string' ? readonly string[] : T extends keyof Arrays ? Arrays[T] : Uint8Array;
 
 /** What a tensor looks like; any object of this form is taken. */
 export interface TensorLike {
@@ -61,22 +87,48 @@ export interface TensorLike {
 }
 
 /**
- * A dense row-major tensor. `int64` lies in a `BigInt64Array`, `bool` in a `Uint8Array` of 0 and 1, `float16` in a
+ * A dense row-major tensor. The `type` says what kind of array `data` is:
+ *
+ *     const mask = new Tensor('int64', [1, 2], BigInt64Array.of(1n, 0n));
+ *     if (output.type === 'float32') console.log(Math.max(...output.data));
+ *
+ * `int64` lies in a `BigInt64Array`, `bool` in a `Uint8Array` of 0 and 1, `float16` in a
  * `Float16Array` where the browser has one and otherwise as bits in a `Uint16Array`, `bfloat16` as bits. Types of at
  * most 8 bits lie in a `Uint8Array` as in files: packed, the first element in the lowest bits. A complex number is two
  * elements of the array, its real and its imaginary part. Strings are an array.
  */
-export class Tensor implements TensorLike {
-  readonly type: DType;
-  readonly dims: readonly number[];
-  readonly data: Elements;
+export type Tensor<T extends DType = DType> = T extends DType ? DenseTensor<T> : never;
 
+interface DenseTensor<T extends DType> {
+  readonly type: T;
+  readonly dims: readonly number[];
+  readonly data: ArrayOf<T>;
+  /**
+   * The elements as numbers: `int64` loses what a double cannot hold, narrow types are widened.
+   * @throws KilimError `DTYPE` for strings.
+   */
+  toNumbers(): Float64Array;
+}
+
+/** The array that may be given for elements of a type: pixels are `uint8`, too. */
+export type GivenArrayOf<T extends DType> = ArrayOf<T> | (T extends 'uint8' ? Uint8ClampedArray : never);
+
+interface TensorClass {
+  readonly prototype: Tensor;
   /**
    * Makes a tensor of `data`; where this is left out, of zeros or empty strings.
    * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type, `LIMIT` where there is no
    * memory for the zeros.
    */
-  constructor(type: DType, dims: readonly number[], data?: Elements) {
+  new <T extends DType>(type: T, dims: readonly number[], data?: GivenArrayOf<T>): Tensor<T>;
+}
+
+export const Tensor = class Tensor<T extends DType> implements DenseTensor<T> {
+  readonly type: T;
+  readonly dims: readonly number[];
+  readonly data: ArrayOf<T>;
+
+  constructor(type: T, dims: readonly number[], data?: GivenArrayOf<T>) {
     const own = reading('a tensor', () => {
       const made = { type, dims: dimsOf(dims), data: data ?? zeros(type, elementCount(dims)) };
       check(made);
@@ -84,19 +136,23 @@ export class Tensor implements TensorLike {
     });
     this.type = own.type;
     this.dims = own.dims;
-    this.data = own.data;
+    this.data = own.data as ArrayOf<T>;
   }
 
-  /**
-   * The elements as numbers: `int64` loses what a double cannot hold, narrow types are widened.
-   * @throws KilimError `DTYPE` for strings.
-   */
   toNumbers(): Float64Array {
     return toNumbers(this);
   }
-}
+} as unknown as TensorClass;
 
-/** The elements of any tensor as numbers. */
+/** A tensor of elements whose kind follows from `type`. */
+const tensorOf = <T extends DType>(type: T, dims: readonly number[], data: Elements | undefined): Tensor<T> =>
+  new Tensor(type, dims, data as GivenArrayOf<T>);
+
+/**
+ * The elements of any tensor as numbers.
+ *
+ *     const best = Math.max(...toNumbers(tensor));
+ */
 export function toNumbers(tensor: TensorLike): Float64Array {
   return reading('a tensor', () => {
     check(tensor);
@@ -114,21 +170,24 @@ export function toNumbers(tensor: TensorLike): Float64Array {
 
 /**
  * Numbers as a tensor of any type, of complex ones both parts in turn: integers are cut off, `bool` is whatever is not zero, strings are decimal.
+ *
+ *     const ids = fromNumbers('int64', [1, 3], [101, 7592, 102]);
+ *
  * @throws KilimError `DTYPE` where values are no numbers, `INVALID_VALUE` where one that is not finite should become a 64-bit integer.
  */
-export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
+export function fromNumbers<T extends DType>(type: T, dims: readonly number[], values: ArrayLike<number>): Tensor<T> {
   return reading('the values of a tensor', () => {
     const count = elementCount(dims);
     if (typeof values !== 'object' || !Number.isSafeInteger(values?.length))
       throw new KilimError('DTYPE', 'a tensor is made of an array of numbers', { got: describe(values) });
     if (values.length !== numberCount(type, count)) wrongCount(type, dims, numberCount(type, count), values.length);
     for (let i = 0; i < values.length; i++) checkNumber(type, values[i]);
-    if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
-    if (isNarrow(type)) return new Tensor(type, dims, pack(type, values));
+    if (type === 'string') return tensorOf(type, dims, Array.from(values, String));
+    if (isNarrow(type)) return tensorOf(type, dims, pack(type, values));
     const data = new (arrayOf(type))(values.length);
     const convert = converter(type, data);
     for (let i = 0; i < values.length; i++) data[i] = convert(values[i] as number) as never;
-    return new Tensor(type, dims, data);
+    return tensorOf(type, dims, data);
   });
 }
 
@@ -152,44 +211,6 @@ function converter(type: DType, data: TypedArray): (value: number | bigint) => n
   if (type === 'bfloat16') return (v) => numberToBfloat(Number(v));
   if (type === 'float16' && data instanceof Uint16Array) return (v) => numberToHalf(Number(v));
   return (v) => v;
-}
-
-const scratch = new DataView(new ArrayBuffer(4));
-
-function bitsOf(value: number): number {
-  scratch.setFloat32(0, value);
-  return scratch.getUint32(0);
-}
-
-function numberToBfloat(value: number): number {
-  if (Number.isNaN(value)) return 0x7fc0;
-  const bits = bitsOf(value);
-  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
-}
-
-function halfToNumber(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction ? NaN : sign * Infinity;
-  return exponent ? sign * 2 ** (exponent - 15) * (1 + fraction / 1024) : sign * 2 ** -24 * fraction;
-}
-
-function numberToHalf(value: number): number {
-  const sign = (bitsOf(value) >>> 16) & 0x8000;
-  const size = Math.abs(value);
-  if (Number.isNaN(value)) return 0x7e00;
-  if (size >= 65520) return sign | 0x7c00;
-  // The distance between neighbours at this size; below 2^-14 they are evenly spaced.
-  const exponent = Math.max(Math.floor(Math.log2(size || 1e-9)), -14);
-  const steps = roundEven(size / 2 ** (exponent - 10));
-  return sign | (exponent === -14 ? steps : ((exponent + 14) << 10) + steps);
-}
-
-function roundEven(value: number): number {
-  const floor = Math.floor(value);
-  const rest = value - floor;
-  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
 }
 
 /** The type that an array is taken for when nothing else says so; `Uint16Array` is `uint16`. */
@@ -310,7 +331,7 @@ export function toWire(name: string, { type, dims, data }: TensorLike): WireTens
 
 /** Takes the bytes as they are; they are a buffer of their own. */
 export function fromWire({ type, dims, bytes, texts }: WireTensor): Tensor {
-  if (type === 'string' || !bytes) return new Tensor(type, dims, texts);
+  if (type === 'string' || !bytes) return tensorOf(type, dims, texts);
   const array = arrayOf(type);
-  return new Tensor(type, dims, new array(bytes.buffer, bytes.byteOffset, bytes.byteLength / array.BYTES_PER_ELEMENT));
+  return tensorOf(type, dims, new array(bytes.buffer, bytes.byteOffset, bytes.byteLength / array.BYTES_PER_ELEMENT));
 }

@@ -16,6 +16,9 @@ import type { Message, TokenizerSettings } from './text/template.js';
 import { openTokenizer } from './text/tokenizer.js';
 import type { Tokenizer } from './text/tokenizer.js';
 
+import { closedByBlocks } from './disposable.js';
+import type { Closes } from './disposable.js';
+
 export type { FolderSource } from './text/folder.js';
 export type { Message } from './text/template.js';
 export type { Tokenizer } from './text/tokenizer.js';
@@ -61,6 +64,9 @@ export interface Generated {
 
 /**
  * Loads the language model of a folder, as Hugging Face or onnxruntime-genai lay it out, or of a GGUF file, which has all of it.
+ *
+ *     const model = await loadText('/models/llama/', { backends: ['wgpu', 'cpu'] });
+ *
  * @throws KilimError what `load` throws; `IO` where a file is missing, `INVALID_MODEL` where one cannot be understood, `INPUT` where there are several
  * models and none is chosen, and where the model has no output with scores of words, `UNSUPPORTED` where the model is none that makes text word by word.
  */
@@ -133,7 +139,13 @@ const nameIn = (genai: string): string => decoderIn(genai)?.filename ?? 'model.o
 /** The output with the scores of words. */
 const logitsIn = (genai: string | undefined): string => (genai && decoderIn(genai)?.outputs?.logits) ?? 'logits';
 
-/** A language model with its tokenizer. It makes one text at a time. */
+/**
+ * A language model with its tokenizer. It makes one text at a time.
+ *
+ *     using model = await loadText('/models/llama/');
+ *     const { text } = await model.generate('Once upon a time', { maxWords: 100 });
+ */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbols.
 export class TextModel {
   readonly session: Session;
   readonly tokenizer: Tokenizer;
@@ -189,10 +201,19 @@ export class TextModel {
   }
 }
 
+export interface TextModel extends Closes {}
+
+closedByBlocks(TextModel);
+
 /** Makes the answer to a conversation. */
 type Answer = (messages: readonly Message[], options: GenerateOptions, variables: Record<string, unknown>) => Promise<Generated>;
 
-/** A conversation with a model. */
+/**
+ * A conversation with a model.
+ *
+ *     const conversation = textModel.conversation([{ role: 'system', content: 'You are brief.' }]);
+ *     const { text } = await conversation.say('What is a kilim?');
+ */
 export class Conversation {
   /** What was said so far. */
   readonly messages: Message[];

@@ -2,7 +2,7 @@ import { copyOf } from './bytes.js';
 import type { DeviceTensor } from './device.js';
 import { KilimError } from './errors.js';
 import { asTensor } from './feeds.js';
-import type { HostFeed, Port } from './feeds.js';
+import type { Feed, HostFeed, Port } from './feeds.js';
 import { fromWire, toWire } from './tensor.js';
 import type { DType, Tensor, TensorLike, WireTensor } from './tensor.js';
 
@@ -11,6 +11,12 @@ export type ModelMap = Map<string | bigint, number | bigint | string>;
 
 /** What an output gives: a tensor, which a run with `keep` leaves where it is; for a sequence an array of tensors; a map or an array of maps; `null` for an optional value that is not there. */
 export type Value = Tensor | DeviceTensor | Tensor[] | ModelMap | ModelMap[] | null;
+
+/** The types of a model's inputs and outputs, by their names. */
+export interface ModelTypes {
+  inputs: Record<string, Feed>;
+  outputs: Record<string, Value>;
+}
 
 /** A tensor that stays in the runtime, under a number of its own there. */
 export interface WireKept {

@@ -6,17 +6,11 @@ import { createGlue } from './kilim.threads.js';
 import { placesOf } from './parts.js';
 import { places } from './parts.threads.js';
 import { Runtime } from './runtime.js';
+import { scope } from './scope.js';
 
 /** Turns of a loop without work before a worker sleeps: about as long as a run takes between two kernels that are shared. */
 const TURNS = 20_000;
 
-/** The worker's global scope, as far as it is used here. */
-interface Scope {
-  postMessage(message: Fault): void;
-  addEventListener(type: 'message', listener: (event: MessageEvent<Order>) => void): void;
-}
-
-const scope = globalThis as unknown as Scope;
 const sessions = new Map<number, Runtime<ThreadsGlue>>();
 /** The last message that was read. */
 let read = 0;
@@ -43,7 +37,7 @@ function help(): boolean {
     if (runtime.glue.help(Math.ceil(TURNS / sessions.size)) === true) helped = true;
     if (runtime.fault) {
       sessions.delete(session);
-      scope.postMessage({ session, error: toPlain(runtime.fault) });
+      scope.postMessage({ session, error: toPlain(runtime.fault) } satisfies Fault, []);
     }
   }
   return helped;
@@ -62,6 +56,6 @@ function serve(bell: Bell): void {
 }
 
 let queue = Promise.resolve();
-scope.addEventListener('message', ({ data: order }) => {
+scope.addEventListener('message', ({ data: order }: { data: Order }) => {
   queue = queue.then(() => obey(order)).then(() => serve(order.bell));
 });

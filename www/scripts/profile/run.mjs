@@ -53,10 +53,11 @@ const picture = (port, dims) => {
   return feed;
 };
 
-async function load(glue, bytes, options = {}) {
+/** Models at addresses have names, those that are given as bytes have none. */
+async function load(glue, bytes, options = {}, name = 'https://example.org/model.onnx') {
   const file = new glue.WasmFile(bytes.length);
   file.write(0, Uint8Array.from(bytes));
-  return glue.WasmSession.load([file], [''], { backends: ['cpu'], pictures: () => Promise.reject(new Error('no pictures')), ...options });
+  return glue.WasmSession.load([file], [name], { backends: ['cpu'], pictures: () => Promise.reject(new Error('no pictures')), ...options });
 }
 
 /** Does what a page does with a session. A run is the dims of every input, or of each. */
@@ -86,9 +87,12 @@ async function mistakes(glue) {
       },
       (error) => String(error.message),
     );
-  for (const bytes of [Buffer.from('<!doctype html><html>'), digits.subarray(0, 500), Buffer.alloc(0)])
+  for (const bytes of [Buffer.from('<!doctype html><html>'), digits.subarray(0, 500), Buffer.alloc(0)]) {
     await failed(() => load(glue, bytes));
+    await failed(() => load(glue, bytes, {}, ''));
+  }
   await failed(() => load(glue, digits, { backends: ['gpu'] }));
+  (await load(glue, digits, {}, '')).free();
   const session = await load(glue, digits);
   const [port] = session.inputs();
   const right = zeros(port, [1, 1, 28, 28]);

@@ -6,12 +6,17 @@ import { repository } from './folders.mjs';
 
 export { repository, www } from './folders.mjs';
 
+/** The flags of all browser tests. */
+export function usualFlags() {
+  const { args } = JSON.parse(readFileSync(join(repository, 'tests', 'webdriver.json'), 'utf8'))['goog:chromeOptions'];
+  return args.filter((flag) => !flag.startsWith('--headless'));
+}
+
 /** `flags` go to the browser beside the usual ones. */
 export function launch(flags = []) {
-  const { args } = JSON.parse(readFileSync(join(repository, 'tests', 'webdriver.json'), 'utf8'))['goog:chromeOptions'];
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: [...args.filter((flag) => !flag.startsWith('--headless')), ...flags],
+    args: [...usualFlags(), ...flags],
   });
 }
 

@@ -11,8 +11,8 @@ const execute = promisify(execFile);
 const shell = process.platform === 'win32';
 
 /** Runs a program in a project and gives what it wrote. */
-export async function run(project, program, args, env = {}) {
-  const { stdout } = await execute(program, args, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 2 ** 24 });
+export async function run(project, program, args, env = {}, options = {}) {
+  const { stdout } = await execute(program, args, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 2 ** 24, ...options });
   return stdout;
 }
 
@@ -23,12 +23,12 @@ const npm = (project, ...args) => execute('npm', [...args, '--no-audit', '--no-f
 
 /**
  * A browser, and a folder for the projects of a file of tests. `install` makes a project of fixtures and examples: a copy of the folders,
- * the later over the earlier, with the package installed, and what their lock file names.
+ * the later over the earlier, with the package installed, and what their lock file names. `pages: false` is for tests without pages.
  */
-export function projects() {
+export function projects({ pages = true } = {}) {
   const here = {};
   before(async () => {
-    here.browser = await launch();
+    if (pages) here.browser = await launch();
     here.folder = mkdtempSync(join(tmpdir(), 'kilim-projects-'));
     const { stdout } = await execute('npm', ['pack', '--json', '--pack-destination', here.folder], { cwd: www, shell });
     const [packed] = Object.values(JSON.parse(stdout));
@@ -40,7 +40,7 @@ export function projects() {
   });
   here.install = async (...fixtures) => {
     const project = join(here.folder, basename(fixtures.at(-1)));
-    const own = (path) => !['node_modules', 'dist', 'out', '.next'].includes(basename(path));
+    const own = (path) => !['node_modules', 'dist', 'out', '.next', '.svelte-kit'].includes(basename(path));
     for (const fixture of fixtures) cpSync(resolve(www, 'fixtures', fixture), project, { recursive: true, filter: own });
     const manifest = join(project, 'package.json');
     if (existsSync(join(project, 'package-lock.json'))) await npm(project, 'ci', '--prefer-offline');

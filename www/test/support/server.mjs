@@ -17,7 +17,7 @@ const POLICY =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; img-src 'self'; style-src 'self' 'unsafe-inline'";
 
 /**
- * `mounts` are pairs of a path's beginning and the folder, or the map of names to bytes, behind it; the first that fits is taken. `headers`
+ * `mounts` are a path's beginning and the folder, or the map of names to bytes, behind it; the first that fits is taken. `headers`
  * go before the policy. `asked` are the paths that were asked for.
  */
 export async function serve(mounts, headers = {}) {
@@ -28,7 +28,9 @@ export async function serve(mounts, headers = {}) {
     const mount = mounts.find(([prefix]) => path.startsWith(prefix));
     if (mount?.[1] instanceof Map) {
       const kept = mount[1].get(path.slice(mount[0].length));
-      return response.writeHead(kept ? 200 : 404, headers).end(kept);
+      return response
+        .writeHead(kept ? 200 : 404, { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream', ...headers })
+        .end(kept);
     }
     let file = mount && join(mount[1], path.slice(mount[0].length));
     if (file && existsSync(file) && statSync(file).isDirectory()) file = join(file, 'index.html');

@@ -53,9 +53,8 @@ async function requireGpu(): Promise<void> {
 
 async function open(model: string | Uint8Array, options: Options): Promise<Session> {
   const given = readSessionOptions(options);
-  const source = sourceOf(model);
   try {
-    return await load(source, given).catch((error: unknown) => openWithKnown(source, given, error));
+    return await load(model, given).catch((error: unknown) => openWithKnown(model, given, error));
   } catch (error) {
     throw fileFailure(error) ?? failure('create', error);
   }
@@ -79,15 +78,4 @@ function fileFailure(error: unknown): KilimError | undefined {
   const { got, hint } = error;
   const parts = { ...(got !== undefined && { got }), ...(hint !== undefined && { hint }) };
   return new KilimError('IO', `failed to load external data file: ${error.summary}`, parts, error);
-}
-
-/** Outside of browsers a text may be a path of the file system. */
-function sourceOf(model: string | Uint8Array): ModelSource {
-  const { process } = globalThis as { process?: Host };
-  if (typeof model !== 'string' || globalThis.location !== undefined || URL.canParse(model)) return model;
-  return process?.getBuiltinModule?.('node:url').pathToFileURL(model) ?? model;
-}
-
-interface Host {
-  getBuiltinModule?(name: 'node:url'): { pathToFileURL(path: string): URL };
 }

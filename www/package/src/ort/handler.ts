@@ -1,6 +1,6 @@
 import type { InferenceSession, InferenceSessionHandler, SessionHandler, Tensor } from 'onnxruntime-common';
 import { DeviceTensor } from '../index.js';
-import type { Feed, NodeTime, Port, Session } from '../index.js';
+import type { Feed, NodeTime, Port, Session, Value } from '../index.js';
 import { deviceBufferOf } from './buffers.js';
 import { failed, failure } from './failures.js';
 import { toFeed } from './inputs.js';
@@ -87,7 +87,8 @@ export class Handler implements InferenceSessionHandler {
       if (!port) throw new Error(`invalid input '${name}'`);
       return [name, toFeed(port, tensor)] as const;
     });
-    const run = (inputs: readonly (readonly [string, Feed])[]) => session.run(Object.fromEntries(inputs), keep.length > 0 ? { keep } : {});
+    const how = { ...(keep.length > 0 && { keep }), ...(names.length < this.outputNames.length && { outputs: names }) };
+    const run = (inputs: readonly (readonly [string, Feed])[]) => session.run<Value>(Object.fromEntries(inputs), how);
     const values = await inputsOf(given, run).catch((error: unknown) => {
       throw failure('run', error);
     });

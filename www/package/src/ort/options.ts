@@ -30,6 +30,7 @@ export function readSessionOptions(options: Options): LoadOptions {
     ...(dims && { dims }),
     ...(options.externalData && { externalData: readExternalData(options.externalData) }),
     ...(options.enableProfiling && { configs: (backends ?? ['cpu']).map((name) => `${name}:timers=on`) }),
+    ...assetsOf(options.extra),
     threads: threads(),
   };
 }
@@ -101,6 +102,12 @@ function isDescribed(file: File): file is Described {
 function bytesOrAddress(data: Described['data']): ModelSource {
   const shared = typeof SharedArrayBuffer !== 'undefined' && (data as unknown) instanceof SharedArrayBuffer;
   return shared ? new Uint8Array(data as unknown as SharedArrayBuffer) : (data as ModelSource);
+}
+
+/** What onnxruntime has no option for: `extra: { kilim: { assets } }`. `env.wasm.wasmPaths` names files of onnxruntime-web. */
+function assetsOf(extra: Options['extra']): Pick<LoadOptions, 'assets'> {
+  const { assets } = (extra?.['kilim'] ?? {}) as Pick<LoadOptions, 'assets'>;
+  return assets === undefined ? {} : { assets };
 }
 
 /** What `env.wasm.numThreads` says, and otherwise as many as onnxruntime-web would start. */

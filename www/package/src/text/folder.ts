@@ -1,5 +1,6 @@
 import { KilimError } from '../index.js';
 import type { ModelSource } from '../index.js';
+import { exists, folderAt, readAt } from './served.js';
 
 /**
  * A folder with a language model: the address of one; the files that a visitor chose, with their paths; or files by their paths from the folder on.
@@ -31,23 +32,14 @@ function pathOf(file: File): string {
 }
 
 function served(address: string | URL): Folder {
-  const base = new URL(address, globalThis.location?.href);
+  const base = folderAt(address);
   if (!base.pathname.endsWith('/')) base.pathname += '/';
   return {
     paths: undefined,
     async find(path, signal) {
       const url = new URL(path, base);
       url.search = base.search;
-      let response: Response;
-      try {
-        response = await fetch(url, { method: 'HEAD', ...(signal && { signal }) });
-      } catch (error) {
-        if (signal?.aborted) throw new KilimError('ABORTED', 'the call was aborted', {}, signal.reason);
-        throw new KilimError('IO', `${url.href} cannot be read: ${error}`, {}, error);
-      }
-      if (response.ok) return url;
-      if (response.status === 404 || response.status === 410) return undefined;
-      throw new KilimError('IO', `${url.href}: the server answered ${response.status}`);
+      return (await exists(url, signal)) ? url : undefined;
     },
   };
 }
@@ -56,13 +48,7 @@ function served(address: string | URL): Folder {
 export async function readText(folder: Folder, path: string, signal?: AbortSignal): Promise<string | undefined> {
   const source = await folder.find(path, signal);
   if (source === undefined) return undefined;
-  if (source instanceof URL || typeof source === 'string') {
-    const response = await fetch(source, signal ? { signal } : {}).catch((error) => {
-      throw new KilimError('IO', `${source} cannot be read: ${error}`, {}, error);
-    });
-    if (!response.ok) throw new KilimError('IO', `${source}: the server answered ${response.status}`);
-    return response.text();
-  }
+  if (source instanceof URL || typeof source === 'string') return readAt(source, signal);
   return new Response(source instanceof Response ? source.body : (source as BodyInit)).text();
 }
 

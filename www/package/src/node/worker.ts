@@ -1,0 +1,10 @@
+// A session's worker in Node, of the build that it is started with.
+import { workerData } from 'node:worker_threads';
+import type { Variant } from '../detect.js';
+import { scriptOf } from '../builds.js';
+import { placesOfBuild } from '../places.js';
+import { serve } from '../serve.js';
+
+const build = workerData as Variant;
+const { createGlue } = await scriptOf(build);
+serve(createGlue, placesOfBuild[build]);
