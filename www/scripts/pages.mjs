@@ -17,7 +17,12 @@ const PAGES = [
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 600, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 620, ['speech.js']],
   ["onnxruntime's interface, ONNX, CPU", [], 343, ['ort.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1329, ['local.js']],
+  [
+    'everything',
+    ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
+    1329,
+    ['local.js'],
+  ],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 
