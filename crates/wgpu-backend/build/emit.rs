@@ -218,11 +218,12 @@ impl Entry<'_> {
         structure(w, "Params", params, self.structs);
         let payloads = self.payloads()?;
         for define in self.shader.common.iter().filter(|d| is_own(d)) {
-            match payloads.iter().find(|p| p.define == define.name) {
+            let payload = payloads.iter().find(|p| p.define == define.name);
+            match payload {
                 Some(payload) => payload.write(w, define),
                 None => plain_enum(w, &own_type(define, None), &define.values),
             }
-            self.workgroup(w, define);
+            self.workgroup(w, define, payload);
         }
         self.launch(w, params, &payloads)?;
         self.call(w, params, &payloads);
@@ -258,7 +259,7 @@ impl Entry<'_> {
             .collect())
     }
 
-    fn workgroup(&self, w: &mut Writer, define: &Define) {
+    fn workgroup(&self, w: &mut Writer, define: &Define, payload: Option<&Payload>) {
         if self.layout.workgroup_by.as_deref() != Some(&define.name) {
             return;
         }
@@ -268,7 +269,8 @@ impl Entry<'_> {
         w.line("pub const fn workgroup(self) -> [usize; 3] {");
         w.line("match self {");
         for (value, size) in define.values.iter().zip(&self.layout.workgroups) {
-            w.line(&format!("{name}::{} {{ .. }} => {size:?},", variant(value)));
+            let pattern = payload.map_or_else(|| variant(value), |p| p.pattern(value));
+            w.line(&format!("{name}::{pattern} => {size:?},"));
         }
         w.line("}");
         w.line("}");

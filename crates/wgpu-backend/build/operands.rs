@@ -94,6 +94,15 @@ impl Payload {
         self.define.to_lowercase()
     }
 
+    /// The pattern of a value's variant, whatever buffers it has.
+    pub fn pattern(&self, value: &str) -> String {
+        let held = self.values.iter().find(|(name, _)| name == value);
+        match held.is_some_and(|(_, held)| !held.is_empty()) {
+            true => format!("{} {{ .. }}", variant(value)),
+            false => variant(value),
+        }
+    }
+
     /// The type, with the place of each value.
     pub fn write(&self, w: &mut Writer, define: &Define) {
         let name = camel(&self.define);

@@ -164,7 +164,8 @@ impl<'a> Import<'a> {
         };
         let graph = self.builder.graph();
         let own = graph.value(value);
-        let is_named = own.name == name && own.constant.is_none() && !graph.inputs.contains(&value);
+        let taken = graph.inputs.contains(&value) || graph.outputs.contains(&value);
+        let is_named = own.name == name && own.constant.is_none() && !taken;
         if is_named {
             return self.builder.add_output(name, value);
         }
