@@ -159,17 +159,9 @@ impl Decoder<'_> {
             return self.b.concat(&parts, 2);
         }
         let biases = names.each_ref().map(|name| format!("{name}.bias"));
-        let with_widths = |names: &'_ [String; 3]| -> [(String, usize); 3] {
-            std::array::from_fn(|i| (names[i].clone(), widths[i]))
-        };
-        let (weights, biases) = (with_widths(&weights), with_widths(&biases));
-        let biases = biases
-            .each_ref()
-            .map(|(name, width)| (name.as_str(), *width));
+        let biases: [_; 3] = std::array::from_fn(|i| (biases[i].as_str(), widths[i]));
         let bias = self.weights.vectors(&mut self.b, &biases)?;
-        let weights = weights
-            .each_ref()
-            .map(|(name, width)| (name.as_str(), *width));
+        let weights: [_; 3] = std::array::from_fn(|i| (weights[i].as_str(), widths[i]));
         self.weights.stacked_product(&mut self.b, x, &weights, bias)
     }
 

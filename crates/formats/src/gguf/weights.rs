@@ -87,7 +87,7 @@ impl<'a> Weights<'a> {
     /// Vectors of such lengths one behind the other, as `float32`; `None` where the file has none of them.
     ///
     /// # Errors
-    /// Those of [`Weights::plain`]; `Unsupported` where some are missing.
+    /// Those of [`Weights::plain`], where the file has some of them and not others, too.
     pub fn vectors(
         &self,
         b: &mut GraphBuilder,
