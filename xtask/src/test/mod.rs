@@ -24,6 +24,23 @@ pub struct Args {
     only: Vec<String>,
 }
 
+/// Steps that run where their own sources have changed.
+const RARE: &[rare::Rare] = &[ARM, BUNDLERS];
+
+/// The package in projects of bundlers and frameworks, which depends on how it is laid out and not on what it computes.
+const BUNDLERS: rare::Rare = rare::Rare {
+    name: "bundlers",
+    sources: &[
+        "www/fixtures",
+        "www/package",
+        "www/package.json",
+        "www/package-lock.json",
+        "www/scripts/build.mjs",
+        "www/test/bundlers",
+        "www/test/support",
+    ],
+};
+
 /// What is of AArch64 alone; all else is tested on the machine itself, too.
 const ARM: rare::Rare = rare::Rare {
     name: "arm",
@@ -80,7 +97,8 @@ const STEPS: &[Step] = &[
         Ok(Counts::of(build::wasm().and_then(|()| build::www())))
     }),
     web("browser tests", browser_tests),
-    web("web page", web_page),
+    web("web page", || web_page("test")),
+    web("bundlers", || web_page("test:bundlers")),
     // Of pages, too, but those take longer than all else.
     native("demo", || Ok(Counts::of(demo::headless()))),
 ];
@@ -103,9 +121,11 @@ pub fn run(args: &Args) -> Result<()> {
     let steps = steps(&args.only)?;
     let start = Instant::now();
     let asked = !args.only.is_empty();
-    let outcome = lanes::run(&steps, &|step| match step.name == ARM.name {
-        true => ARM.run(asked, step.run),
-        false => (step.run)(),
+    let outcome = lanes::run(&steps, &|step| {
+        match RARE.iter().find(|rare| rare.name == step.name) {
+            Some(rare) => rare.run(asked, step.run),
+            None => (step.run)(),
+        }
     })?;
     skips::again();
     failures::again();
@@ -267,7 +287,8 @@ fn browser_tests() -> Result<Counts> {
 }
 
 /// The Playwright test of the web app.
-fn web_page() -> Result<Counts> {
+/// The tests of pages that a script of `www/package.json` names.
+fn web_page(script: &str) -> Result<Counts> {
     let browser = setup::browser()?;
     browser.require_playwright()?;
     build::wasm()?;
@@ -275,7 +296,7 @@ fn web_page() -> Result<Counts> {
     let mut npm = sh::npm(&sh::root().join("www"));
     browser.tell(&mut npm);
     tell_material(&mut npm)?;
-    counted(npm.arg("test"))
+    counted(npm.args(["run", script]))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { open, www } from './support/browser.mjs';
-import { projects, run } from './support/project.mjs';
-import { references } from './support/references.mjs';
-import { serve } from './support/server.mjs';
-import { RATE, RECORDING, sound } from './support/tones.mjs';
+import { open, www } from '../support/browser.mjs';
+import { projects, run } from '../support/project.mjs';
+import { references } from '../support/references.mjs';
+import { serve } from '../support/server.mjs';
+import { RATE, RECORDING, sound } from '../support/tones.mjs';
 
 const here = projects();
 

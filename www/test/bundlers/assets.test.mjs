@@ -4,10 +4,10 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { build } from 'vite';
-import { open } from './support/browser.mjs';
-import { model } from './support/onnx.mjs';
-import { projects, run } from './support/project.mjs';
-import { serve } from './support/server.mjs';
+import { open } from '../support/browser.mjs';
+import { model } from '../support/onnx.mjs';
+import { projects, run } from '../support/project.mjs';
+import { serve } from '../support/server.mjs';
 
 const here = projects();
 const ANSWER = { text: '100 runs in both threads', problems: [] };

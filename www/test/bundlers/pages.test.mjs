@@ -1,13 +1,13 @@
-// The installed package in pages that bundlers build. Vite has tests in install.test.mjs; where files are moved, assets.test.mjs.
+// The installed package in pages that bundlers build. Vite has tests in ../install.test.mjs; where files are moved, assets.test.mjs.
 import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { repository } from './support/browser.mjs';
-import { model } from './support/onnx.mjs';
+import { repository } from '../support/browser.mjs';
+import { model } from '../support/onnx.mjs';
 import { rolldown } from 'rolldown';
-import { example, projects, run } from './support/project.mjs';
-import { serve } from './support/server.mjs';
+import { example, projects, run } from '../support/project.mjs';
+import { serve } from '../support/server.mjs';
 
 const here = projects();
 
