@@ -1,4 +1,4 @@
-// The applications in examples/, with the package as it is installed. The Next project is in bundlers.test.mjs.
+// The applications in examples/, with the package as it is installed. The Next project is in bundlers/.
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
