@@ -26,7 +26,22 @@ const GLUE = /kilim\.(simd|relaxed|threads)\.js$/;
 const SESSIONS = /^(\.\.?\/)+index\.js$/;
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
-const parts = ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
+const parts = [
+  'gpu',
+  'shaders',
+  'tflite',
+  'ncnn',
+  'mnn',
+  'tengine',
+  'tnn',
+  'gguf',
+  'language',
+  'text',
+  'speech',
+  'quantized',
+  'more',
+  'rest',
+];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
   ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),

@@ -9,7 +9,22 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gguf', 'gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'tengine', 'text', 'tflite', 'tnn'];
+const PARTS = [
+  'gguf',
+  'gpu',
+  'language',
+  'mnn',
+  'more',
+  'ncnn',
+  'quantized',
+  'rest',
+  'shaders',
+  'speech',
+  'tengine',
+  'text',
+  'tflite',
+  'tnn',
+];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
