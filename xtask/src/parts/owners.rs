@@ -96,8 +96,15 @@ const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 /// What the names of functions hold that read GGUF files, their tokenizers included.
 const OF_GGUF: &[&str] = &["kilim_formats::gguf", "kilim_text::gguf"];
 
-/// What the names of functions hold that make words: those of the crate and of its classes in JavaScript, and its random numbers.
-const WORDS: &[&str] = &["kilim_text", "kilim_web::text", "chacha20", "rand_chacha"];
+/// What the names of functions hold that make words: those of the crate, of its classes in JavaScript and of the call that opens them, and its
+/// random numbers.
+const WORDS: &[&str] = &[
+    "kilim_text",
+    "kilim_web::text",
+    "wasmsession_openDecoder",
+    "chacha20",
+    "rand_chacha",
+];
 
 /// What the names of functions hold that hear and write: those of the crate and of its calls from JavaScript.
 const SPOKEN: &[&str] = &[
