@@ -247,7 +247,7 @@ const profile = {
     await cases(
       glue,
       'microsoft',
-      /^(?!linear_attention|m_rotary|gated|group_norm|skip_group|bias_|gemm_|group_query_attention_\d_bits).*(attention|rotary|norm|gelu|matmul_\d_bits|gather_block|embed)/,
+      /^(?!linear_attention|m_rotary|gated|group_norm|skip_group|bias_split|gemm_|moe|group_query_attention_\d_bits).*(attention|rotary|norm|gelu|matmul_\d_bits|gather_block|embed)/,
     );
     await texts(glue, 'language');
   }),
