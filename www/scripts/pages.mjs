@@ -9,18 +9,19 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 333],
-  ['pictures, ONNX, WebGPU', ['gpu'], 420],
-  ['pictures, TFLite, CPU', ['tflite'], 396],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 494],
-  ['language, ONNX, CPU', ['language', 'quantized'], 536],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 600, ['text.js']],
-  ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 620, ['speech.js']],
-  ["onnxruntime's interface, ONNX, CPU", [], 343, ['ort.js']],
+  ['pictures, ONNX, CPU', [], 338],
+  ['pictures, ONNX, WebGPU', ['gpu'], 427],
+  ['pictures, TFLite, CPU', ['tflite'], 401],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 500],
+  ['language, ONNX, CPU', ['language', 'quantized'], 545],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 611, ['text.js']],
+  ['text, GGUF, CPU', ['gguf', 'language', 'text', 'quantized'], 658, ['text.js']],
+  ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 630, ['speech.js']],
+  ["onnxruntime's interface, ONNX, CPU", [], 348, ['ort.js']],
   [
     'everything',
     ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
-    1329,
+    1488,
     ['local.js'],
   ],
 ];

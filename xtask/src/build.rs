@@ -75,10 +75,11 @@ static BINARIES: [Binary; 4] = [
 pub static PORTABLE: &Binary = &BINARIES[0];
 
 /// What every binary's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
-/// products stay functions of their own (see `simd-cpu/src/isa/`), though each has one caller. No
-/// pointer wraps around into the first kilobyte, where the far end of the stack lies.
+/// products stay functions of their own (see `simd-cpu/src/isa/`), though each has one caller, as does what reads the tokenizers of
+/// GGUF files, for a part of its own. No pointer wraps around into the first kilobyte, where the far end of the stack lies.
 const WASM_OPT: &[&str] = &[
     "--no-inline=*::tile::*",
+    "--no-inline=*GgufText*",
     "-Oz",
     "--low-memory-unused",
     "--enable-simd",

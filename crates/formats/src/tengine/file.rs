@@ -106,7 +106,7 @@ impl<'a> File<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The same structure, read in another order.
+    /// The structure with its words read in another order.
     pub fn read_as(self, order: &'static [Word]) -> Self {
         let order = Some(order);
         Table { order, ..self }

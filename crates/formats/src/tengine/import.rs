@@ -225,7 +225,7 @@ impl Import<'_> {
         bytes.bytes_as(dtype, &dims)
     }
 
-    /// The dimensions of `x`, all of which are known.
+    /// The dimensions of `x`, if all are known.
     ///
     /// # Errors
     /// `Unsupported` where one is open.

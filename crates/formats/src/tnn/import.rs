@@ -198,7 +198,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    /// The dimensions of `x`, all of which are known.
+    /// The dimensions of `x`, if all are known.
     ///
     /// # Errors
     /// `Unsupported` where one is open.

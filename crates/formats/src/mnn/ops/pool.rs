@@ -120,7 +120,7 @@ fn sizes(global: bool, sizes: [usize; 2]) -> Result<Vec<usize>> {
     }
 }
 
-/// Pooling of data, of which a row is a picture of a width of 1.
+/// Pooling of pictures, or of rows, which are pictures of a width of 1.
 fn pooled(imp: &mut Import, op: &Op, pooling: Pooling) -> Outputs {
     let x = op.input(0)?;
     if op.outputs() > 1 {

@@ -78,7 +78,7 @@ const fn pair(map: MapFn) -> Row {
     with(stored::one, map)
 }
 
-/// The names are those of `core/layer_type.cc`, some of which mean the same.
+/// The names are those of `core/layer_type.cc`. Some mean the same.
 static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Abs", plain(|i, l| pointwise::of(i, l, UnaryKind::Abs))),
     ("Acos", plain(|i, l| pointwise::of(i, l, UnaryKind::Acos))),
