@@ -7,8 +7,10 @@ import { repository } from './support/browser.mjs';
 import { alphabet, bigrams, tokenizer } from './support/language.mjs';
 import { model } from './support/onnx.mjs';
 import { projects, run } from './support/project.mjs';
+import { references } from './support/references.mjs';
 
 const here = projects({ pages: false });
+const ggml = references('ggml');
 const outside = bigrams(alphabet, { location: 'model.onnx.data' });
 const square = { inputs: [['x', ['N', 'N']]], outputs: [['y', ['N', 'N']]] };
 const MODELS = {
@@ -27,6 +29,8 @@ const MODELS = {
     inputs: [['x', [2]]],
     outputs: [['y', [2]]],
   }),
+  'words.gguf': ggml.get('words-joined/model.gguf'),
+  'words.json': ggml.get('words-joined/words.json'),
   'letters/model.onnx': bigrams(alphabet).bytes,
   'outside/model.onnx': outside.bytes,
   'outside/model.onnx.data': outside.table,
@@ -97,8 +101,9 @@ test('sessions can do what they can in pages, and failures are typed', { timeout
   assert.match(seen.misplacedWorker, misplaced);
 });
 
-test('texts come from folders, and onnxruntime has its interface', { timeout: 60_000 }, async () => {
-  assert.deepEqual(await answerOf('words.mjs'), ['cdef', 9, true]);
+test('texts come from folders and GGUF files, and onnxruntime has its interface', { timeout: 60_000 }, async () => {
+  const { goes_on: goesOn } = JSON.parse(String(MODELS['words.json']));
+  assert.deepEqual(await answerOf('words.mjs'), ['cdef', 9, true, goesOn]);
 });
 
 test('CommonJS can require it, where Node requires modules', { timeout: 60_000 }, async (t) => {

@@ -1,6 +1,6 @@
-import { KilimError } from '../index.js';
 import type { ModelSource } from '../index.js';
 import type { Folder, FolderSource } from './folder.js';
+import { beginAt, folderAt } from './served.js';
 
 /** Bytes of a GGUF file that hold what stands in front of the data of tensors: a tokenizer is the largest part of that. */
 const BEGIN = 32 << 20;
@@ -18,7 +18,7 @@ export async function ggufOf(
   signal?: AbortSignal,
 ): Promise<ModelSource | undefined> {
   if (typeof source === 'string' || source instanceof URL) {
-    const url = new URL(source, globalThis.location?.href);
+    const url = folderAt(source);
     if (isGguf(url.pathname)) return url;
   }
   const paths = folder.paths ?? [];
@@ -30,32 +30,11 @@ export async function ggufOf(
 /** The beginning of a file, and what `load` takes for the whole. Of an address no more than the beginning is fetched here. */
 export async function begun(model: ModelSource, signal?: AbortSignal): Promise<{ begin: Uint8Array; model: ModelSource }> {
   if (typeof model === 'string' || model instanceof URL) {
-    const headers = { Range: `bytes=0-${BEGIN - 1}` };
-    const response = await fetch(model, { headers, ...(signal && { signal }) }).catch((error) => {
-      if (signal?.aborted) throw new KilimError('ABORTED', 'the call was aborted', {}, signal.reason);
-      throw new KilimError('IO', `${model} cannot be read: ${error}`, {}, error);
-    });
-    if (!response.ok || response.body === null) throw new KilimError('IO', `${model}: the server answered ${response.status}`);
-    return { begin: await firstOf(response.body), model };
+    return { begin: await beginAt(folderAt(model), BEGIN, signal), model };
   }
   if (model instanceof Blob) return { begin: new Uint8Array(await model.slice(0, BEGIN).arrayBuffer()), model };
   const whole = ArrayBuffer.isView(model)
     ? new Uint8Array(model.buffer, model.byteOffset, model.byteLength)
     : new Uint8Array(await new Response(model instanceof Response ? model.body : (model as BodyInit)).arrayBuffer());
   return { begin: whole.slice(0, BEGIN), model: whole };
-}
-
-/** What comes first of a stream, which is ended behind it: servers may send all, whatever they were asked for. */
-async function firstOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const reader = stream.getReader();
-  const parts: Uint8Array[] = [];
-  let length = 0;
-  while (length < BEGIN) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    length += value.byteLength;
-  }
-  await reader.cancel();
-  return new Uint8Array(await new Blob(parts as BlobPart[]).arrayBuffer());
 }
