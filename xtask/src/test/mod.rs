@@ -121,12 +121,13 @@ pub fn run(args: &Args) -> Result<()> {
     let steps = steps(&args.only)?;
     let start = Instant::now();
     let asked = !args.only.is_empty();
-    let outcome = lanes::run(&steps, &|step| {
-        match RARE.iter().find(|rare| rare.name == step.name) {
+    let outcome = lanes::run(
+        &steps,
+        &|step| match RARE.iter().find(|rare| rare.name == step.name) {
             Some(rare) => rare.run(asked, step.run),
             None => (step.run)(),
-        }
-    })?;
+        },
+    )?;
     skips::again();
     failures::again();
     println!("\ntime {:.0} s", start.elapsed().as_secs_f64());
