@@ -13,6 +13,8 @@ pub mod mnn;
 pub mod ncnn;
 pub mod onnx;
 pub mod ort;
+#[cfg(test)]
+mod shown;
 mod source;
 mod strangers;
 pub mod tengine;

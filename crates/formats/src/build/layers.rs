@@ -56,6 +56,33 @@ impl GraphBuilder {
         self.mul(x, gate)
     }
 
+    /// The function of a number that ncnn, Tengine and MNN have for the same, 0 to 15; `None` for others.
+    pub fn numbered(&mut self, x: ValueId, number: i64) -> Result<Option<ValueId>> {
+        let kind = match number {
+            0 => UnaryKind::Abs,
+            1 => UnaryKind::Neg,
+            2 => UnaryKind::Floor,
+            3 => UnaryKind::Ceil,
+            4 => return self.mul(x, x).map(Some),
+            5 => UnaryKind::Sqrt,
+            6 => {
+                let root = self.unary(UnaryKind::Sqrt, x)?;
+                return self.unary(UnaryKind::Reciprocal, root).map(Some);
+            }
+            7 => UnaryKind::Exp,
+            8 => UnaryKind::Log,
+            9 => UnaryKind::Sin,
+            10 => UnaryKind::Cos,
+            11 => UnaryKind::Tan,
+            12 => UnaryKind::Asin,
+            13 => UnaryKind::Acos,
+            14 => UnaryKind::Atan,
+            15 => UnaryKind::Reciprocal,
+            _ => return Ok(None),
+        };
+        self.unary(kind, x).map(Some)
+    }
+
     /// Two halves along an axis: the first times the sigmoid of the second.
     pub fn gated(&mut self, x: ValueId, axis: i64) -> Result<ValueId> {
         let [first, second] = self.halves(x, axis)?;

@@ -102,26 +102,11 @@ pub fn cast_like(imp: &mut Import, op: &Op) -> Outputs {
 /// The operator UnaryOp, by the numbers of `UnaryOpOperation`.
 pub fn unary(imp: &mut Import, op: &Op) -> Outputs {
     let x = op.input(0)?;
-    let kind = match op.params(UNARY)?.int(0, 0)? {
-        0 => UnaryKind::Abs,
-        1 => UnaryKind::Neg,
-        2 => UnaryKind::Floor,
-        3 => UnaryKind::Ceil,
-        4 => return Ok(vec![imp.mul(x, x)?]),
-        5 => UnaryKind::Sqrt,
-        6 => {
-            let root = imp.unary(UnaryKind::Sqrt, x)?;
-            return Ok(vec![imp.unary(UnaryKind::Reciprocal, root)?]);
-        }
-        7 => UnaryKind::Exp,
-        8 => UnaryKind::Log,
-        9 => UnaryKind::Sin,
-        10 => UnaryKind::Cos,
-        11 => UnaryKind::Tan,
-        12 => UnaryKind::Asin,
-        13 => UnaryKind::Acos,
-        14 => UnaryKind::Atan,
-        15 => UnaryKind::Reciprocal,
+    let number = op.params(UNARY)?.int(0, 0)?;
+    if let Some(y) = imp.numbered(x, number.into())? {
+        return Ok(vec![y]);
+    }
+    let kind = match number {
         16 => {
             let one = imp.number(1.0, x)?;
             let more = imp.add(x, one)?;

@@ -1,26 +1,11 @@
 use kilim_core::DType;
 use kilim_core::error::ErrorCode;
-use kilim_core::graph::Graph;
 use kilim_test_support::archive::Cases;
 
 use super::{import, import_with, model, refused};
 use crate::ImporterRegistry;
+use crate::shown::{operators, ports};
 use crate::tflite::tests::writer::{Field, refer, text};
-
-/// The shapes of inputs and outputs in words, with their names.
-fn ports(graph: &Graph) -> Vec<String> {
-    let ports = graph.inputs.iter().chain(&graph.outputs);
-    let shown = ports.map(|&v| {
-        let value = graph.value(v);
-        format!("{} {}", value.name, value.fact).replace(", ", ",")
-    });
-    shown.collect()
-}
-
-/// The names of operators in order.
-fn operators(graph: &Graph) -> Vec<&str> {
-    graph.nodes.iter().map(|n| n.op.name()).collect()
-}
 
 #[test]
 fn models_are_known_by_their_structure_alone() {

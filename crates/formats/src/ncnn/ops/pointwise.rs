@@ -168,26 +168,11 @@ pub fn log(imp: &mut Import, layer: &Layer) -> Outputs {
 /// The layer `UnaryOp` (`src/layer/unaryop.h`).
 pub fn unary_op(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
-    let kind = match layer.params.int(0, 0)? {
-        0 => UnaryKind::Abs,
-        1 => UnaryKind::Neg,
-        2 => UnaryKind::Floor,
-        3 => UnaryKind::Ceil,
-        4 => return Ok(vec![imp.mul(x, x)?]),
-        5 => UnaryKind::Sqrt,
-        6 => {
-            let root = imp.unary(UnaryKind::Sqrt, x)?;
-            return Ok(vec![imp.unary(UnaryKind::Reciprocal, root)?]);
-        }
-        7 => UnaryKind::Exp,
-        8 => UnaryKind::Log,
-        9 => UnaryKind::Sin,
-        10 => UnaryKind::Cos,
-        11 => UnaryKind::Tan,
-        12 => UnaryKind::Asin,
-        13 => UnaryKind::Acos,
-        14 => UnaryKind::Atan,
-        15 => UnaryKind::Reciprocal,
+    let number = layer.params.int(0, 0)?;
+    if let Some(y) = imp.numbered(x, number)? {
+        return Ok(vec![y]);
+    }
+    let kind = match number {
         16 => UnaryKind::Tanh,
         17 => {
             let y = imp.unary(UnaryKind::Log, x)?;

@@ -1,23 +1,8 @@
 use kilim_core::DType;
 use kilim_core::error::ErrorCode;
-use kilim_core::graph::Graph;
 
 use super::{file, import_with, network, refused, structure};
-
-/// The shapes of inputs and outputs in words, with their names.
-fn ports(graph: &Graph) -> Vec<String> {
-    let ports = graph.inputs.iter().chain(&graph.outputs);
-    let shown = ports.map(|&v| {
-        let value = graph.value(v);
-        format!("{} {}", value.name, value.fact).replace(", ", ",")
-    });
-    shown.collect()
-}
-
-/// The names of operators in order.
-fn operators(graph: &Graph) -> Vec<&str> {
-    graph.nodes.iter().map(|n| n.op.name()).collect()
-}
+use crate::shown::{operators, ports};
 
 #[test]
 fn words_say_what_text_says() {

@@ -71,26 +71,11 @@ pub fn prelu(imp: &mut Import, node: &Node) -> Outputs {
 /// The operator `Unary`, a function by its number (`device/cpu/op/unary/unary_kernel_ref_fp32.c`).
 pub fn unary(imp: &mut Import, node: &Node) -> Outputs {
     let x = node.input(0)?;
-    let kind = match node.params()?.int(0)? {
-        0 => UnaryKind::Abs,
-        1 => UnaryKind::Neg,
-        2 => UnaryKind::Floor,
-        3 => UnaryKind::Ceil,
-        4 => return Ok(vec![imp.mul(x, x)?]),
-        5 => UnaryKind::Sqrt,
-        6 => {
-            let root = imp.unary(UnaryKind::Sqrt, x)?;
-            return Ok(vec![imp.unary(UnaryKind::Reciprocal, root)?]);
-        }
-        7 => UnaryKind::Exp,
-        8 => UnaryKind::Log,
-        9 => UnaryKind::Sin,
-        10 => UnaryKind::Cos,
-        11 => UnaryKind::Tan,
-        12 => UnaryKind::Asin,
-        13 => UnaryKind::Acos,
-        14 => UnaryKind::Atan,
-        15 => UnaryKind::Reciprocal,
+    let number = node.params()?.int(0)?;
+    if let Some(y) = imp.numbered(x, number)? {
+        return Ok(vec![y]);
+    }
+    let kind = match number {
         16 => UnaryKind::Tanh,
         other => return Err(unsupported(format!("function number {other}"))),
     };

@@ -1,8 +1,8 @@
 use kilim_core::error::ErrorCode;
-use kilim_core::graph::Graph;
 
 use super::{file, import, refused};
 use crate::ImporterRegistry;
+use crate::shown::ports;
 
 /// The word at an offset.
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -24,16 +24,6 @@ fn graph_of(bytes: &[u8]) -> usize {
 fn tensor_of(bytes: &[u8], i: usize) -> usize {
     let tensors = word(bytes, graph_of(bytes) + 24);
     word(bytes, tensors + 4 + 4 * i)
-}
-
-/// The shapes of inputs and outputs in words, with their names.
-fn ports(graph: &Graph) -> Vec<String> {
-    let ports = graph.inputs.iter().chain(&graph.outputs);
-    let shown = ports.map(|&v| {
-        let value = graph.value(v);
-        format!("{} {}", value.name, value.fact).replace(", ", ",")
-    });
-    shown.collect()
 }
 
 #[test]

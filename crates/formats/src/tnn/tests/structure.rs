@@ -1,25 +1,11 @@
 use kilim_core::DType;
 use kilim_core::error::ErrorCode;
-use kilim_core::graph::Graph;
 
 use super::{file, import_with, network, refused, structure};
+use crate::shown::{operators, ports};
 
 const PICTURE: &str = "a 4 1 3 8 6 0";
 const CONV: &str = "Convolution c 1 1 a b 1 3 4 3 3 1 1 1 1 1 -1 1 1 1";
-
-/// The shapes of inputs and outputs in words, with their names.
-fn ports(graph: &Graph) -> Vec<String> {
-    let ports = graph.inputs.iter().chain(&graph.outputs);
-    let shown = ports.map(|&v| {
-        let value = graph.value(v);
-        format!("{} {}", value.name, value.fact).replace(", ", ",")
-    });
-    shown.collect()
-}
-
-fn operators(graph: &Graph) -> Vec<&str> {
-    graph.nodes.iter().map(|n| n.op.name()).collect()
-}
 
 #[test]
 fn a_network_without_weights_is_looked_at() {
