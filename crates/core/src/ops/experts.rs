@@ -20,8 +20,9 @@ pub struct ExpertMatMul;
 
 /// An [`ExpertMatMul`] whose weights are packed as those of [`MatMulNBits`].
 ///
-/// Inputs: `a` and the experts of the routes as there; packed weights, `uint8`, those of an expert behind those of the expert before; a
-/// scale for each block; optional zero points, packed `uint8` or as the scales; optional bias `[experts, n]`.
+/// Inputs: `a` `[rows, routes, k]` or `[rows, 1, k]`; the expert of each route, `int32` `[rows, routes]`; packed weights, `uint8`, those of
+/// an expert behind those of the expert before; a scale for each block; optional zero points, packed `uint8` or as the scales; optional
+/// bias `[experts, n]`. The output is `[rows, routes, n]`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ExpertMatMulNBits {
     /// Columns of the weights of an expert.
