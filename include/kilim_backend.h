@@ -29,8 +29,13 @@ extern "C" {
 
 /* Changes when what is below changes its meaning or order, or an operator, attribute or variant that
  * docs/attributes.md lists its name or meaning. Fields that are only added at the end of KilimBackend change
- * its size instead; operators, attributes and variants that are only added change nothing. */
+ * its size instead, as do fields at the end of KilimDescription, KilimContextOptions and KilimStage, which a library
+ * leaves alone where KILIM_HOST_HAS says so; operators, attributes and variants that are only added change nothing. */
 #define KILIM_BACKEND_VERSION 1u
+
+/* Whether the Kilim that asks for a backend knows a field of KilimBackend, and what came with it. */
+#define KILIM_HOST_HAS(host, field) \
+    ((host)->size >= offsetof(KilimBackend, field) + sizeof(((KilimBackend *)0)->field))
 
 #define KILIM_MAX_RANK 16
 
@@ -81,7 +86,8 @@ typedef struct KilimMessage {
 } KilimMessage;
 
 typedef struct KilimTensor {
-    /* Empty but in a stage: `supports` and `infer` see tensors that have no place yet. */
+    /* Empty where the tensor has no name: of a node that mixed precision asks about, and of an attribute's tensors within a
+     * list. */
     const char *name;
     int32_t dtype;
     int32_t rank;
@@ -114,7 +120,6 @@ typedef struct KilimAttribute {
  * than ONNX's, and an attribute `activation`, which is `None` where nothing is merged into it. A backend refuses
  * a node with an input or an attribute that it does not know. */
 typedef struct KilimNode {
-    /* Empty in `infer`. */
     const char *name;
     /* "" for Kilim's own operators, whose meaning is that of the newest opset of ONNX. */
     const char *domain;
@@ -165,7 +170,82 @@ typedef struct KilimDescription {
     /* Seconds that one transfer costs, whatever its size. */
     double transfer_start;
     double transfer_bytes_per_second;
+
+    /* What follows is there where KILIM_HOST_HAS(host, options). */
+
+    /* Layouts of spatial tensors that convolutions and their like read, the fastest first; without any, KILIM_NCHW.
+     * Operators have the attribute `channels_last` in KILIM_NHWC. */
+    size_t layout_count;
+    const int32_t *layouts;
+    /* 0 where a session has one set of input shapes; 1, the default, where it may be planned again for others. */
+    int32_t dynamic_shapes;
+    /* What is computed in float16; KILIM_HALF_BY_GRADE, the default, is KILIM_HALF_KEPT where float16 is KILIM_FAST,
+     * else KILIM_HALF_OFF. */
+    int32_t half;
+    /* How quantised tensors may be computed; KILIM_QUANTIZED_EXACT by default. */
+    int32_t quantized;
+    /* Where the backend computes; KILIM_MEMORY_DEVICE by default. KILIM_MEMORY_HOST takes `attach`. */
+    int32_t memory;
 } KilimDescription;
+
+/* Where a backend's tensors are. */
+enum {
+    /* What the backend reads is written to it, what it computes is read. */
+    KILIM_MEMORY_DEVICE = 1,
+    /* The backend reads and writes host memory in place. */
+    KILIM_MEMORY_HOST = 2,
+};
+
+/* Layouts of spatial tensors. */
+enum {
+    KILIM_NCHW = 1,
+    KILIM_NHWC = 2,
+};
+
+/* What a backend computes in half precision. */
+enum {
+    KILIM_HALF_BY_GRADE = -1,
+    KILIM_HALF_OFF = 0,
+    /* Nodes that mixed precision chooses. */
+    KILIM_HALF_CHOSEN = 1,
+    /* Models of half precision, too. */
+    KILIM_HALF_KEPT = 2,
+};
+
+/* The arithmetic of quantised tensors. */
+enum {
+    /* The same bytes as on every other backend. */
+    KILIM_QUANTIZED_EXACT = 0,
+    /* At most a step of quantisation off in each operator, where the backend has nothing exact. */
+    KILIM_QUANTIZED_NATIVE = 1,
+};
+
+/* What the value of an option may be. */
+enum {
+    KILIM_OPTION_SWITCH = 1,  /* "on" or "off" */
+    KILIM_OPTION_INTEGER = 2, /* a decimal number that fits int64_t */
+    KILIM_OPTION_NUMBER = 3,  /* a finite decimal number */
+    KILIM_OPTION_TEXT = 4,    /* any text */
+    KILIM_OPTION_CHOICE = 5,  /* one of `choices` */
+};
+
+/* An option of the backend's own: users write `--config ID:NAME=VALUE`. Kilim refuses names and values that are none. */
+typedef struct KilimOption {
+    const char *name;
+    int32_t kind;
+    /* The value where the user gives none. */
+    const char *initial;
+    /* One sentence without a full stop. */
+    const char *meaning;
+    size_t choice_count;
+    const char *const *choices;
+} KilimOption;
+
+/* The value of an option: the user's, or the initial one. */
+typedef struct KilimSetting {
+    const char *name;
+    const char *value;
+} KilimSetting;
 
 /* Where a tensor of a stage is. */
 enum {
@@ -178,6 +258,11 @@ enum {
     KILIM_ARENA = 3,
     /* The bytes of the tensor `of` under another shape. */
     KILIM_ALIAS = 4,
+    /* Elements in host memory that are only read: `attach` says where before each run. Only with KILIM_MEMORY_HOST. */
+    KILIM_INPUT = 5,
+    /* Room in host memory for elements that leave the stage: `attach` says where before each run. Only with
+     * KILIM_MEMORY_HOST. */
+    KILIM_OUTPUT = 6,
 };
 
 typedef struct KilimSlot {
@@ -209,12 +294,76 @@ typedef struct KilimStage {
     size_t part_count;
     const size_t *parts;
     size_t arena_bytes;
+
+    /* What follows is there where KILIM_HOST_HAS(host, choice). */
+
+    /* For each step the name of the algorithm that its kernel is to have, one of those that `choice` names for the node, or
+     * NULL where it has no choice. NULL as a whole for a table without `choice`. */
+    const char *const *algorithms;
 } KilimStage;
+
+/* Nodes of one stage that are connected and were placed on the backend, see `optimise`. */
+typedef struct KilimSubgraph {
+    size_t tensor_count;
+    const KilimTensor *tensors;
+    /* 1 for a tensor that something outside of the subgraph reads: it must still be written. */
+    const unsigned char *escapes;
+    /* In an order in which every tensor is written before it is read. */
+    size_t step_count;
+    const KilimStep *steps;
+} KilimSubgraph;
+
+/* Takes what a backend makes of a subgraph. What it says nothing of stays as it is. `self` is handed to both functions. */
+typedef struct KilimRewrite {
+    void *self;
+    /* Gives a step of the subgraph back: another backend gets it. */
+    void (*refuse)(void *self, size_t step, const char *reason);
+    /* Has one node take the place of `count` steps. Its operator is one of KilimBackend.operators; of `with->node`, name,
+     * domain, operator, attributes but KILIM_TENSORS, and the numbers of inputs and outputs are read. It reads and writes
+     * tensors of the subgraph. `supports` is asked about it as about any node. */
+    void (*replace)(void *self, const size_t *steps, size_t count, const KilimStep *with);
+} KilimRewrite;
 
 typedef struct KilimContextOptions {
     /* Threads that the backend may use; 0 leaves it to the backend. */
     size_t threads;
+
+    /* What follows is there where KILIM_HOST_HAS(host, options). */
+
+    /* 1 where the session is to spare memory rather than time. */
+    int32_t spare_memory;
+    /* The user's choice among what the backend describes, or else what it does by itself. */
+    int32_t layout;
+    int32_t dynamic_shapes;
+    int32_t half;
+    int32_t quantized;
+    /* 1 where every run is timed, see `set_timing`. */
+    int32_t timers;
+    /* A value for each of the backend's own options, in the order of their names. */
+    size_t setting_count;
+    const KilimSetting *settings;
 } KilimContextOptions;
+
+/* What a task does. */
+enum {
+    /* The steps of a part of a stage, on one backend. */
+    KILIM_TASK_PART = 1,
+    /* Tensors that go from one backend to another. */
+    KILIM_TASK_CROSS = 2,
+};
+
+/* One of the things that are to be done for a stage of the whole graph, see `schedule`. */
+typedef struct KilimTask {
+    int32_t kind;
+    /* Backends by their places in the session's list: the one that computes or gives, and the one that takes, which is the
+     * same for a KILIM_TASK_PART. */
+    size_t backend;
+    size_t to;
+    /* The part, of a KILIM_TASK_PART. */
+    size_t part;
+    /* The library's own executable for `backend`; NULL where that is another backend. */
+    void *executable;
+} KilimTask;
 
 /* The element type and shape of an output. */
 typedef struct KilimOutput {
@@ -293,6 +442,90 @@ typedef struct KilimBackend {
     size_t (*scratch_bytes)(void *self, void *executable);
     /* Optional: bytes that a tensor takes in a block, if that is not KilimTensor.bytes. */
     size_t (*tensor_bytes)(void *self, const KilimTensor *tensor);
+
+    /* Optional: options of the backend's own. */
+    size_t option_count;
+    const KilimOption *options;
+
+    /* Optional, but both together: steps are timed. `times` is called after a run for which timing was on; it fills
+     * in the seconds of each step of the stage, `count` of them. */
+    void (*set_timing)(void *self, void *executable, int32_t on);
+    KilimStatus (*times)(void *self, void *executable, double *seconds, size_t count, KilimMessage *error);
+
+    /* Optional, but both together: `run` may give the device its work without waiting. `submit` starts what `run` has
+     * only recorded. `wait` says in `*done` whether the device has done everything of the context; with `block` it
+     * returns when it has. `read` waits by itself. */
+    KilimStatus (*submit)(void *self, void *executable, KilimMessage *error);
+    KilimStatus (*wait)(void *self, void *context, int32_t block, int32_t *done, KilimMessage *error);
+
+    /* Optional: copies a tensor to another of the stage, of the same element type and number of elements, on the
+     * device. Without it Kilim reads and writes. */
+    KilimStatus (*copy)(void *self, void *executable, size_t from, size_t to, KilimMessage *error);
+
+    /* Optional, but all four together: a tensor that stays on the device when the run of its stage is over. `keep`
+     * gives the elements that are there now, whatever the executable does afterwards; `use` gives a tensor the elements
+     * of a kept one of the same backend, element type and number of elements; `read_kept` waits for them and brings
+     * them to the host. A kept tensor does not need its executable or context, and may be used by any thread, one at a
+     * time. Without these functions tensors pass from stage to stage over the host. */
+    KilimStatus (*keep)(void *self, void *executable, size_t tensor, void **kept, KilimMessage *error);
+    KilimStatus (*use)(void *self, void *executable, size_t tensor, void *kept, KilimMessage *error);
+    KilimStatus (*read_kept)(void *self, void *kept, void *data, size_t bytes, KilimMessage *error);
+    void (*release_kept)(void *self, void *kept);
+
+    /* Optional, but both together: what was learnt of the device and would have to be found out again in another
+     * process. `save_cache` gives its bytes and writes them where `capacity` is as many; `load_cache` is given the bytes
+     * that the same backend saved on a device of the same name. Any thread may call them. */
+    size_t (*save_cache)(void *self, void *data, size_t capacity);
+    KilimStatus (*load_cache)(void *self, const void *data, size_t bytes, KilimMessage *error);
+
+    /* Optional, but both together: whether the device of a context was lost. Before its next run, the session then has
+     * `reopen` open the device again, releases the context with what belongs to it, and makes all anew. */
+    int32_t (*is_lost)(void *self, void *context);
+    KilimStatus (*reopen)(void *self, KilimMessage *error);
+
+    /* Optional: looks at connected nodes instead of single ones, gives some back and merges others. */
+    KilimStatus (*optimise)(void *self, const KilimSubgraph *subgraph, const KilimRewrite *rewrite, KilimMessage *error);
+
+    /* Optional: runs one node, whose inputs all have data, at once. `outputs[i]` has room for the bytes of the node's
+     * output i. Where no `cpu` is there, constants and shapes are computed so; KILIM_UNSUPPORTED leaves the node to a run.
+     * Any thread may call it. */
+    KilimStatus (*evaluate)(void *self, const KilimNode *node, void *const *outputs, KilimMessage *error);
+
+    /* Needed with KILIM_MEMORY_HOST: where the elements of a tensor of the place KILIM_INPUT or KILIM_OUTPUT are until the
+     * run has ended, at a multiple of 8 bytes. Such tensors are neither written nor read; those that other backends read
+     * or write within the stage are. */
+    KilimStatus (*attach)(void *self, void *executable, size_t tensor, void *data, size_t bytes, KilimMessage *error);
+
+    /* Optional: the layout that is the fastest for a node, which is told as it is on KILIM_NCHW data: KILIM_NCHW,
+     * KILIM_NHWC, or 0, which leaves it to the order of KilimDescription.layouts, where both must stand. Asked of nodes that
+     * there are in both layouts. Any thread may call it. */
+    int32_t (*node_layout)(void *self, const KilimNode *node);
+
+    /* Optional: algorithms for a node among which only a measurement finds the fastest. It gives their number and, in
+     * `*algorithms`, their names; the first is taken where nothing was measured, and less than two are no choice. It writes
+     * into `class_name` on what the answer depends: nodes of one class get the same algorithm. Names and classes have no
+     * tabs, no line breaks, and at least one character. Where a session is to tune, `prepare` is called for stages of one
+     * node with one algorithm after the other, which KilimStage.algorithms says, and they are run with zeros; the
+     * runtime keeps what was measured, and its caches hold it. Any thread may call it. */
+    size_t (*choice)(void *self, const KilimNode *node, const char *const **algorithms, KilimMessage *class_name);
+
+    /* Optional: the order in which the tasks of a stage are done, of all backends of the session: `order` takes the
+     * indices of all `count` tasks. Tasks that share a backend keep their order among themselves; everything else is
+     * free. Asked before every run of a stage, where the first backend with a scheduler is this one and the user chose
+     * none. */
+    KilimStatus (*schedule)(void *self, const KilimTask *tasks, size_t count, size_t *order, KilimMessage *error);
+
+    /* Optional, but both together: runs of one session at the same time. `replica` gives a context that shares the constants
+     * of another, and `replicate` an executable of such a context that does what an executable of the other one does,
+     * with memory of its own, which is bound to it as to any. Replicas are used by one thread at a time as contexts are,
+     * but at the same time as each other, and they are released before the context that they were made of.
+     * KILIM_UNSUPPORTED leaves it to `create_context` and `prepare`. */
+    KilimStatus (*replica)(void *self, void *context, void **replica, KilimMessage *error);
+    KilimStatus (*replicate)(void *self, void *context, void *executable, void **replica, KilimMessage *error);
+
+    /* Optional: 1 where the library has a constant of a context, by its key, in a form of its own and reads the elements that
+     * `prepare` gave no more. Asked after `prepare` where nothing is planned later; Kilim lets go of the elements then. */
+    int32_t (*is_packed)(void *self, void *context, uint64_t key);
 } KilimBackend;
 
 /* Who asks for a backend. */

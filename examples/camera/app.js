@@ -1,27 +1,25 @@
-import { load } from 'kilim';
+import { Tensor, load } from 'kilim';
+import { toImageData, toTensor } from 'kilim/pictures';
 
 const SIDE = 28;
 const video = document.getElementById('video');
 const answer = document.getElementById('answer');
 const status = document.getElementById('status');
 const canvas = document.getElementById('seen');
-const context = canvas.getContext('2d', { willReadFrequently: true });
+const context = canvas.getContext('2d');
 
-/** The middle square of the frame as the model expects it: white ink on black, 0 to 1, row by row. */
+/** The middle square of the frame as the model expects it: white ink on black, 0 to 1. */
 function frameTensor() {
-  const side = Math.min(video.videoWidth, video.videoHeight) / 2;
-  context.drawImage(video, (video.videoWidth - side) / 2, (video.videoHeight - side) / 2, side, side, 0, 0, SIDE, SIDE);
-  const picture = context.getImageData(0, 0, SIDE, SIDE);
-  const grey = Float32Array.from({ length: SIDE * SIDE }, (_, i) => {
-    const [red, green, blue] = picture.data.subarray(i * 4, i * 4 + 3);
-    return (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
-  });
+  const { videoWidth, videoHeight } = video;
+  const side = Math.floor(Math.min(videoWidth, videoHeight) / 2);
+  const crop = { x: Math.floor((videoWidth - side) / 2), y: Math.floor((videoHeight - side) / 2), width: side, height: side };
+  const { data: grey, dims } = toTensor(video, { crop, size: SIDE, channels: 'gray' });
   // Paper is brighter than ink, whatever the light is.
   const [dark, bright] = [Math.min(...grey), Math.max(...grey)];
   const ink = grey.map((value) => Math.max(0, (bright - value) / Math.max(bright - dark, 0.2) - 0.3) / 0.7);
-  ink.forEach((value, i) => picture.data.set([value * 255, value * 255, value * 255, 255], i * 4));
-  context.putImageData(picture, 0, 0);
-  return ink;
+  const tensor = new Tensor('float32', dims, ink);
+  context.putImageData(toImageData(tensor), 0, 0);
+  return tensor;
 }
 
 async function main() {

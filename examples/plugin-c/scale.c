@@ -185,7 +185,8 @@ static KilimStatus run(void *self, void *executable, size_t part, KilimMessage *
         float *out = p->data[k->out];
         for (size_t j = 0; j < k->count; j++) {
             float x = a[j];
-            out[j] = k->kind == ADD ? x + b[j] : k->kind == SCALE ? x * k->factor : x > 0 ? x : 0;
+            /* Written so that Relu of NaN is NaN. */
+            out[j] = k->kind == ADD ? x + b[j] : k->kind == SCALE ? x * k->factor : x < 0 ? 0 : x;
         }
     }
     return KILIM_OK;

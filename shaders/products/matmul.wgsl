@@ -1,7 +1,8 @@
 // c = activation(alpha * a b + bias + residual). A workgroup of SIDE x SIDE threads makes a tile of
 // SIDE*ROWS rows and SIDE*4 columns; each thread ROWS rows of four columns.
-//   TILED: a and b go through workgroup memory; else every thread reads them itself, which suits
-//      devices that are a CPU: there a barrier costs more than reading twice.
+//   FETCH: tiled a and b go through workgroup memory; direct every thread reads them itself, which suits
+//      devices that are a CPU: there a barrier costs more than reading twice; parts is tiled with a part of k for each
+//      workgroup, and c are the sums of the parts, which matmul_merge.wgsl adds.
 //   READ_A: how a is read: k4 four at once along k, strided; conv4 and conv1 the same from the windows of
 //      an image (im2col, implicit: row = output position, k = tap and channel).
 //   READ_B: how b is read: n4 four columns at once, k4 four at once along k, strided.
@@ -9,7 +10,7 @@
 //   S: elements in memory; products and sums are f32.
 #define S: Stored
 #define TILE = flat small large
-#define TILED: bool
+#define FETCH = direct tiled parts
 #define C4: bool
 #define HAS_FACTOR = 0
 #case Matrix
@@ -21,34 +22,15 @@
 #include "shared/activation.wgsl"
 #include "shared/walk.wgsl"
 #include "products/product.wgsl"
-
-// Where the windows of an image lie.
-struct Im2col {
-    // Structures in uniforms begin and end at 16 bytes.
-    @align(16) c_image: u32,
-    positions: u32,
-    out_w: u32,
-    in_h: u32,
-    in_w: u32,
-    kernel_w: u32,
-    channels: u32,
-    x_image: u32,
-    x_h: u32,
-    x_w: u32,
-    x_c: u32,
-    stride_h: u32,
-    stride_w: u32,
-    dilation_h: u32,
-    dilation_w: u32,
-    pad_h: i32,
-    pad_w: i32,
-}
+#include "products/matmul/im2col.wgsl"
+#include "products/matmul/parts.wgsl"
 
 struct Params {
     walk: Walk,
     act: Activation,
     product: Product,
     im2col: Im2col,
+    parted: Parted,
 }
 
 #if READ_A == k4 || READ_A == conv4
@@ -63,7 +45,9 @@ alias StoredB = S;
 #else
 alias StoredB = vec4<S>;
 #endif
-#if C4
+#if FETCH == parts
+alias StoredC = vec4<f32>;
+#elif C4
 alias StoredC = vec4<S>;
 #else
 alias StoredC = S;
@@ -78,7 +62,11 @@ alias StoredC = S;
 
 #include "products/matmul/read_a.wgsl"
 #include "products/matmul/read_b.wgsl"
+#if FETCH == parts
+#include "products/matmul/store_part.wgsl"
+#else
 #include "products/matmul/store.wgsl"
+#endif
 #include "products/matmul/tiles.wgsl"
 
 @compute @workgroup_size(SIDE, SIDE)

@@ -11,7 +11,7 @@
 #define TILE = row few small large expert
 #define READ_B = words numbers listed
 #define ZEROS = none packed real
-#define TILED = 1
+#define FETCH = tiled
 #case Quads
 #define READ_A = k4
 #define C4 = 1

@@ -29,6 +29,9 @@ enum {
     NO_DESTROY,
     CREATION_EXITS,
     CREATION_HANGS,
+    PREPARE_REFUSES,
+    SMALL_TENSORS,
+    WRONG_RESULTS = 50,
 };
 
 /* Into the file LOG, if one is named: `+` for each backend that is created, `-` for each that is gone. */
@@ -105,6 +108,7 @@ static KilimStatus prepare(void *self, void *context, const KilimStage *stage, v
         error->node = 0;
         return fail(error, KILIM_LIMIT, "no memory for this");
     }
+    if (BROKEN == PREPARE_REFUSES) return fail(error, KILIM_UNSUPPORTED, "not this after all");
     if (stage->arena_bytes > sizeof memory) return KILIM_LIMIT;
     *executable = memory;
     return KILIM_OK;
@@ -135,7 +139,7 @@ static KilimStatus run(void *self, void *executable, size_t part, KilimMessage *
         error->node = 0;
         return fail(error, KILIM_DEVICE, "the device caught fire");
     }
-    for (size_t i = 0; i < count; i++) at[i] = at[i] > 0 ? at[i] : 0;
+    for (size_t i = 0; i < count; i++) at[i] = at[i] > 0 || BROKEN == WRONG_RESULTS ? at[i] : 0;
     return KILIM_OK;
 }
 
@@ -152,6 +156,7 @@ static KilimStatus read_tensor(void *self, void *executable, size_t tensor, void
 static void describe(void *self, KilimDescription *description) {
     (void)self;
     if (BROKEN == BAD_SPEED) description->flops_per_second = 0;
+    if (BROKEN == SMALL_TENSORS) description->max_tensor_bytes = 4;
 }
 
 static struct {

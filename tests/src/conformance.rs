@@ -130,20 +130,21 @@ pub struct Score {
     pub partly: Vec<(String, String)>,
 }
 
-/// Runs all cases of `kinds` on `backends`, under the operator sets that they come with.
+/// Chooses the cases of some kinds.
+pub fn of_kinds<'a>(kinds: &'a [&'a str]) -> impl Fn(&Case) -> bool + 'a {
+    |case| kinds.contains(&case.kind.as_str())
+}
+
+/// Runs the cases that are chosen on `backends`, under the operator sets that they come with.
 pub async fn run(
     files: &dyn Files,
-    kinds: &[&str],
+    chosen: &dyn Fn(&Case) -> bool,
     backends: &[BackendId],
     mut done: impl FnMut(&Case, &Outcome),
 ) -> Result<BTreeMap<String, Score>, String> {
     let index = Index::read(files)?;
     let mut scores: BTreeMap<String, Score> = BTreeMap::new();
-    for case in index
-        .cases
-        .iter()
-        .filter(|c| kinds.contains(&c.kind.as_str()))
-    {
+    for case in index.cases.iter().filter(|case| chosen(case)) {
         let score = scores.entry(case.kind.clone()).or_default();
         let outcome = caught(Box::pin(run_case(
             files,
@@ -175,7 +176,7 @@ pub struct Changed {
 
 /// Runs the cases that pass on `backends` under every later operator set in which they mean the same.
 pub async fn run_restamped(files: &dyn Files, backends: &[BackendId]) -> Result<Changed, String> {
-    run_changed(files, backends, &|case, own| {
+    run_changed(files, &|_| true, backends, &|case, own| {
         let models = case.stamps.iter().map(|&version| {
             let model = crate::onnx::restamped(own, version)?;
             Some((format!("operator set {version}"), model))
@@ -185,13 +186,81 @@ pub async fn run_restamped(files: &dyn Files, backends: &[BackendId]) -> Result<
     .await
 }
 
-/// Runs the cases that pass on `backends` without the dimensions that their models declare.
-pub async fn run_opened(files: &dyn Files, backends: &[BackendId]) -> Result<Changed, String> {
-    run_changed(files, backends, &|_, own| {
+/// Runs those of the chosen cases that pass on `backends`, without the dimensions that their models declare.
+pub async fn run_opened(
+    files: &dyn Files,
+    chosen: &dyn Fn(&Case) -> bool,
+    backends: &[BackendId],
+) -> Result<Changed, String> {
+    run_changed(files, chosen, backends, &|_, own| {
         let model = crate::onnx::opened(own)?;
         Some(vec![("no dimensions".to_string(), model)])
     })
     .await
+}
+
+/// How cases do that were written as ONNX and read again.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Debug, Default)]
+pub struct Converted {
+    pub runs: usize,
+    /// What gives another result than the case's own model, or does not load again.
+    pub failed: Vec<String>,
+    /// What ONNX cannot say, with the reason.
+    pub refused: Vec<(String, String)>,
+}
+
+/// Runs the cases that pass on `backends` as they are written in ONNX, with the operator set that they need. The files are left in the
+/// folder `keep`.
+#[cfg(not(target_arch = "wasm32"))]
+pub async fn run_converted(
+    files: &dyn Files,
+    backends: &[BackendId],
+    keep: &std::path::Path,
+) -> Result<Converted, String> {
+    let index = Index::read(files)?;
+    let mut converted = Converted::default();
+    for case in &index.cases {
+        let own = files.read(&format!("{}/{}", case.path, case.model));
+        let own = own.ok_or_else(|| format!("{} cannot be read", case.name))?;
+        let Some(source) = source(files, case, own.clone()) else {
+            return Err(format!("the files beside {} cannot be read", case.name));
+        };
+        let options = options(case, backends);
+        // What cannot be read is a matter of other tests.
+        let Ok(graph) = kilim::Runtime::shared().parse(source, &options).await else {
+            continue;
+        };
+        let written = kilim_convert::lower(&graph)
+            .and_then(|graph| kilim_convert::OnnxModel::new(&graph, &Default::default()))
+            .and_then(|model| {
+                let mut bytes = Vec::new();
+                model.write(&mut bytes).map(|()| bytes)
+            });
+        let bytes = match written {
+            Ok(bytes) => bytes,
+            Err(e) if e.code() == ErrorCode::Unsupported => {
+                converted.refused.push((case.name.clone(), e.to_string()));
+                continue;
+            }
+            Err(e) => {
+                converted.failed.push(format!("{}: {e}", case.name));
+                continue;
+            }
+        };
+        let name = format!("{}-{}.onnx", case.kind, case.name.replace('/', "-"));
+        std::fs::write(keep.join(name), &bytes).map_err(|e| e.to_string())?;
+        let (rtol, again) = (index.bfloat16_rtol, options.clone());
+        let run = run_model(files, case, bytes, rtol, options, None);
+        converted.runs += 1;
+        if let Outcome::Failed(why) | Outcome::Refused(why) = caught(Box::pin(run)).await {
+            let run = run_model(files, case, own, rtol, again, None);
+            if caught(Box::pin(run)).await == Outcome::Passed {
+                converted.failed.push(format!("{}: {why}", case.name));
+            }
+        }
+    }
+    Ok(converted)
 }
 
 /// Other models that must give what a case's own gives, each with a word of what is other.
@@ -199,12 +268,13 @@ type Change = dyn Fn(&Case, &[u8]) -> Option<Vec<(String, Vec<u8>)>>;
 
 async fn run_changed(
     files: &dyn Files,
+    chosen: &dyn Fn(&Case) -> bool,
     backends: &[BackendId],
     change: &Change,
 ) -> Result<Changed, String> {
     let index = Index::read(files)?;
     let (mut changed, mut score) = (Changed::default(), Score::default());
-    for case in &index.cases {
+    for case in index.cases.iter().filter(|case| chosen(case)) {
         let unreadable = || format!("{} cannot be read", case.name);
         let own = files.read(&format!("{}/{}", case.path, case.model));
         let own = own.ok_or_else(unreadable)?;
@@ -268,6 +338,19 @@ async fn run_case(
     run_model(files, case, model, bfloat16_rtol, options, Some(score)).await
 }
 
+/// A model with the files that stand beside that of the case; `None` where one cannot be read.
+fn source(files: &dyn Files, case: &Case, model: Vec<u8>) -> Option<ModelSource> {
+    let mut source = ModelSource::from(model);
+    if let ModelSource::Bytes { external, .. } = &mut source {
+        for name in &case.beside {
+            let file = files.read(&format!("{}/{name}", case.path))?;
+            let bytes = AlignedBytes::copy_of(&file).ok()?;
+            external.insert(name.clone(), Arc::new(bytes));
+        }
+    }
+    Some(source)
+}
+
 async fn run_model(
     files: &dyn Files,
     case: &Case,
@@ -276,16 +359,9 @@ async fn run_model(
     options: LoadOptions,
     score: Option<&mut Score>,
 ) -> Outcome {
-    let mut source = ModelSource::from(model);
-    if let ModelSource::Bytes { external, .. } = &mut source {
-        for name in &case.beside {
-            let file = files.read(&format!("{}/{name}", case.path));
-            let Some(Ok(bytes)) = file.map(|file| AlignedBytes::copy_of(&file)) else {
-                return Outcome::Failed(format!("the file {name} cannot be read"));
-            };
-            external.insert(name.clone(), Arc::new(bytes));
-        }
-    }
+    let Some(source) = source(files, case, model) else {
+        return Outcome::Failed("a file beside the model cannot be read".to_string());
+    };
     let mut session = match kilim::load(source, options).await {
         Ok(session) => session,
         Err(e) => {

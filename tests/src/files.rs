@@ -86,6 +86,7 @@ macro_rules! references {
 
 references!(
     "tflite",
+    "circle",
     "variables",
     "microsoft",
     "ort",
@@ -94,6 +95,7 @@ references!(
     "tnn",
     "tengine",
     "gguf",
+    "safetensors",
     "opsets",
     "graphs",
     "rules",

@@ -12,6 +12,7 @@ pub mod libraries;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod machine;
 pub mod onnx;
-pub mod operators;
 pub mod stand_in;
 pub mod wholly;
+
+pub use kilim_conform::operators;

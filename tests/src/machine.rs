@@ -47,6 +47,12 @@ pub fn gpu_beside_others() -> Option<Arc<dyn Backend>> {
     }
 }
 
+/// Whether the backend `wgpu` is there and computes on the CPU: it says that of its speed, which is no GPU's.
+pub fn software_gpu() -> bool {
+    const SLOWEST_GPU: f64 = 1e11;
+    backend("wgpu").is_ok_and(|gpu| gpu.describe().speed.flops_per_second < SLOWEST_GPU)
+}
+
 /// The backends' names, where all of them open; else the calling test says that it is skipped.
 #[track_caller]
 pub fn opened(backends: &[&str]) -> Option<Vec<BackendId>> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kilim::core::Backend;
 use kilim::core::backend::{
     API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState,
-    Description, DeviceTensor, Executable, Grade, Half, LocalFuture, NodeSpec, Progress,
-    RawConstants, Refusal, StageSpec, StageTensors,
+    Description, DeviceOption, DeviceTensor, Executable, Grade, Half, LocalFuture, NodeSpec,
+    Progress, RawConstants, Refusal, StageSpec, StageTensors,
 };
 use kilim::core::ids::{PartIndex, PerKernel, TensorIndex};
 use kilim::core::ops::Cost;
@@ -19,6 +19,7 @@ type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
 type OnCall = dyn Fn(&'static str) -> Result<()> + Send + Sync;
 type Configured = dyn Fn(&BackendConfig) -> Option<Arc<dyn Backend>> + Send + Sync;
 type OnContext = dyn Fn(&ContextConfig) + Send + Sync;
+type Prepares = dyn Fn(&StageSpec) -> Result<()> + Send + Sync;
 type OnRun = dyn Fn(PartIndex) -> Result<()> + Send + Sync;
 
 /// See the methods for what can be changed.
@@ -31,9 +32,12 @@ pub struct StandIn {
     rewrite: Arc<Rewrite>,
     configured: Arc<Configured>,
     on_context: Arc<OnContext>,
+    prepares: Arc<Prepares>,
+    allocator: Arc<dyn Allocator>,
     on_run: Arc<OnRun>,
     on_call: Arc<OnCall>,
     version: u32,
+    options: Vec<DeviceOption>,
 }
 
 impl StandIn {
@@ -43,16 +47,26 @@ impl StandIn {
                 id: BackendId::new(id),
                 ..inner.describe().clone()
             },
+            allocator: inner.allocator(),
             inner,
             takes: Arc::new(|_| true),
             prefers_half: Arc::new(|_| true),
             rewrite: Arc::new(|_| ()),
             configured: Arc::new(|_| None),
             on_context: Arc::new(|_| ()),
+            prepares: Arc::new(|_| Ok(())),
             on_run: Arc::new(|_| Ok(())),
             on_call: Arc::new(|_| Ok(())),
             version: API_VERSION,
+            options: Vec::new(),
         }
+    }
+
+    /// On a device of this name, with an option of its own.
+    pub fn on_device(mut self, device: &str, option: DeviceOption) -> Self {
+        self.description.device = device.to_string();
+        self.options.push(option);
+        self
     }
 
     /// Built for another version of the backend API.
@@ -71,10 +85,30 @@ impl StandIn {
         self
     }
 
-    /// Tensors lie at multiples of so many bytes.
-    pub fn aligned(mut self, bytes: usize) -> Self {
-        self.description.alignment = bytes;
+    /// Says something else of itself.
+    pub fn describing(mut self, describe: impl FnOnce(&mut Description)) -> Self {
+        describe(&mut self.description);
         self
+    }
+
+    /// Has another allocator of host memory.
+    pub fn allocating(mut self, allocator: Arc<dyn Allocator>) -> Self {
+        self.allocator = allocator;
+        self
+    }
+
+    /// Asked before the kernels of a stage are made; what it gives as an error is said in place of these.
+    pub fn preparing(
+        mut self,
+        f: impl Fn(&StageSpec) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.prepares = Arc::new(f);
+        self
+    }
+
+    /// Tensors lie at multiples of so many bytes.
+    pub fn aligned(self, bytes: usize) -> Self {
+        self.describing(|description| description.alignment = bytes)
     }
 
     /// Offers something else.
@@ -144,6 +178,10 @@ impl Backend for StandIn {
         &self.description
     }
 
+    fn options(&self) -> &[DeviceOption] {
+        &self.options
+    }
+
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
         if !(self.takes)(node) {
             return Err(Refusal::new("not for this stand-in"));
@@ -167,7 +205,7 @@ impl Backend for StandIn {
     }
 
     fn allocator(&self) -> Arc<dyn Allocator> {
-        self.inner.allocator()
+        self.allocator.clone()
     }
 
     fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
@@ -179,6 +217,7 @@ impl Backend for StandIn {
         Ok(Box::new(Context {
             inner: self.inner.create_context(config)?,
             rewrite: self.rewrite.clone(),
+            prepares: self.prepares.clone(),
             on_run: self.on_run.clone(),
             on_call: self.on_call.clone(),
         }))
@@ -188,6 +227,7 @@ impl Backend for StandIn {
 struct Context {
     inner: Box<dyn BackendContext>,
     rewrite: Arc<Rewrite>,
+    prepares: Arc<Prepares>,
     on_run: Arc<OnRun>,
     on_call: Arc<OnCall>,
 }
@@ -212,6 +252,7 @@ impl BackendContext for Context {
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         (self.on_call)("gen_kernels")?;
+        (self.prepares)(&stage)?;
         (self.rewrite)(&mut stage);
         Ok(Box::new(Stage {
             inner: self.inner.gen_kernels(stage, tensors, interrupt)?,

@@ -58,7 +58,8 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
     let floors: serde_json::Value =
         serde_json::from_str(include_str!("../floors.json")).expect("floors.json is JSON");
     let exclusions = Exclusions::parse(include_str!("../exclusions.txt"));
-    let scores = conformance::run(&archive, kinds, &ids, |case, outcome| {
+    let chosen = conformance::of_kinds(kinds);
+    let scores = conformance::run(&archive, &chosen, &ids, |case, outcome| {
         if let Outcome::Failed(why) = outcome {
             console_log!("{}", exclusions.describe(case, why));
         }
@@ -105,7 +106,9 @@ async fn references(backends: &[&str]) {
     };
     let (mut passed, mut wrong) = (0, Vec::new());
     for kind in REFERENCES {
-        let run = conformance::run(&cases_of(kind), &[kind], &ids, |_, _| {}).await;
+        let kinds = [*kind];
+        let chosen = conformance::of_kinds(&kinds);
+        let run = conformance::run(&cases_of(kind), &chosen, &ids, |_, _| {}).await;
         let score = &run.expect("the cases can be read")[*kind];
         passed += score.passed.len();
         let others = score.failed.iter().chain(&score.refused);

@@ -2,12 +2,19 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kilim::core::backend::{BackendConfig, ContextConfig, DataLayout, Quantized};
+use kilim::core::backend::{
+    BackendConfig, ContextConfig, DataLayout, DeviceOption, DeviceOptions, LocalFuture, OptionKind,
+    Quantized,
+};
 use kilim::core::ops::{Activation, Conv, Padding, Unary, UnaryKind};
 use kilim::core::{Backend, Session, SessionOptions};
-use kilim::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Shape, Tensor};
+use kilim::{
+    BackendRegistry, DType, Dim, Error, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions,
+    Runtime, Shape, Tensor,
+};
 use kilim_tests::machine::cpu;
 use kilim_tests::stand_in::StandIn;
 
@@ -235,8 +242,51 @@ fn what_is_not_offered_is_an_error() {
         code(session(&["wgpu:timers=on"])),
         Some(ErrorCode::NoBackend)
     );
-    assert_eq!(
-        code(session(&["cpu:timers"])),
-        Some(ErrorCode::InvalidValue)
-    );
+    let nonsense = Some(ErrorCode::InvalidValue);
+    assert_eq!(code(session(&["cpu:timers"])), nonsense);
+    assert_eq!(code(session(&["cpu:speed=on"])), nonsense);
+}
+
+#[test]
+fn options_of_a_backends_own_open_another_device() {
+    static OPENED: AtomicUsize = AtomicUsize::new(0);
+    static TOLD: Mutex<Vec<Option<i64>>> = Mutex::new(Vec::new());
+    fn open(options: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
+        OPENED.fetch_add(1, Ordering::Relaxed);
+        let unit = DeviceOption {
+            name: "unit".into(),
+            kind: OptionKind::Integer,
+            default: "0".into(),
+            meaning: "which unit computes".into(),
+        };
+        let device = format!("unit {}", options.text("unit").unwrap_or("0"));
+        let own = StandIn::new(cpu(), "xpu").on_device(&device, unit);
+        let own = own.on_context(|config| TOLD.lock().unwrap().push(config.device.integer("unit")));
+        Box::pin(std::future::ready(Ok(Arc::new(own) as _)))
+    }
+    let mut registry = BackendRegistry::new();
+    registry.register("xpu".into(), open);
+    let runtime = Runtime::new(registry);
+    let device = |settings: &[&str]| {
+        let mut options = LoadOptions {
+            backends: vec!["xpu".into()],
+            ..LoadOptions::default()
+        };
+        for setting in settings {
+            options.configs.set(&setting.parse()?);
+        }
+        let session = pollster::block_on(runtime.session(convolutions(), options))?;
+        Ok::<_, Error>(session.backends()[0].describe().device.clone())
+    };
+    for _ in 0..2 {
+        assert_eq!(device(&[]).unwrap(), "unit 0");
+        assert_eq!(device(&["xpu:unit=1", "xpu:timers=on"]).unwrap(), "unit 1");
+    }
+    assert_eq!(OPENED.load(Ordering::Relaxed), 2, "devices are kept");
+    assert_eq!(*TOLD.lock().unwrap(), [0, 1, 0, 1].map(Some));
+    let unknown = device(&["xpu:units=1"]).unwrap_err();
+    assert_eq!(unknown.code(), ErrorCode::InvalidValue);
+    assert!(unknown.expected().unwrap().contains("unit"), "{unknown}");
+    let wrong = device(&["xpu:unit=two"]).unwrap_err();
+    assert_eq!(wrong.expected(), Some("INTEGER"), "{wrong}");
 }

@@ -9,7 +9,8 @@ use kilim_tests::conformance;
 #[test]
 fn models_of_scikit_learn_and_single_operators() {
     let (cases, cpu) = (Cases::of("ml"), [BackendId::from("cpu")]);
-    let scores = pollster::block_on(conformance::run(&cases, &["ml"], &cpu, |_, _| {}));
+    let chosen = conformance::of_kinds(&["ml"]);
+    let scores = pollster::block_on(conformance::run(&cases, &chosen, &cpu, |_, _| {}));
     let scores = scores.expect("the cases can be read");
     let score = &scores["ml"];
     assert_eq!(score.failed, []);

@@ -111,7 +111,7 @@ const OF_OTHERS: &[(&str, &str, &str)] = &[
 #[test]
 fn every_operator_has_cases() {
     let root = root();
-    let mut cases = sources("tests/src/operators", "rs");
+    let mut cases = sources("crates/conform/src/operators", "rs");
     cases.extend(sources("tests/tests", "rs"));
     cases.extend(sources("tools/references", "py"));
     cases.extend(sources("tools/fuzz", "py"));
@@ -127,7 +127,7 @@ fn every_operator_has_cases() {
         };
         if !there {
             missing.push(format!(
-                "{operator}: tests/src/operators/ has no case, and neither has the ONNX suite (docs/operators.md)"
+                "{operator}: crates/conform/src/operators/ has no case, and neither has the ONNX suite (docs/operators.md)"
             ));
         }
     }

@@ -24,9 +24,9 @@ fn suite(backends: &[&str]) {
         let run = || pollster::block_on(operators::run(&case, &ids));
         let ran = catch_unwind(AssertUnwindSafe(run));
         match ran.unwrap_or_else(|_| Outcome::Wrong("it panicked".into())) {
-            Outcome::Passed(on) if on == backends[0] => first += 1,
-            Outcome::Passed(on) => {
-                println!("{}: ran on {on}", case.name);
+            Outcome::Passed(ran) if ran.on == backends[0] => first += 1,
+            Outcome::Passed(ran) => {
+                println!("{}: ran on {}", case.name, ran.on);
                 fallen += 1;
             }
             Outcome::Refused(why) | Outcome::Wrong(why) => {

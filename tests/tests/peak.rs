@@ -15,6 +15,7 @@ static ALLOCATOR: Counting = Counting;
 const LAYERS: usize = 24;
 const FLOAT: i64 = 1;
 const UINT8: i64 = 2;
+const FLOAT16: i64 = 10;
 /// Weights of a scale.
 const BLOCK: usize = 32;
 
@@ -22,6 +23,8 @@ const BLOCK: usize = 32;
 enum Weights {
     /// Products whose weights are packed.
     Floats,
+    /// Products of `float32` with weights that are packed in half precision.
+    Halves,
     /// Products that read weights of 4 bits as they lie.
     FourBits,
 }
@@ -31,6 +34,7 @@ impl Weights {
     fn size(self) -> usize {
         match self {
             Weights::Floats => 512,
+            Weights::Halves => 768,
             Weights::FourBits => 1024,
         }
     }
@@ -40,10 +44,10 @@ impl Weights {
         let n = self.size();
         let (dims, kind): (&[usize], i64) = match self {
             Weights::Floats => (&[n, n], FLOAT),
+            Weights::Halves => (&[n, n], FLOAT16),
             Weights::FourBits => (&[n, n / BLOCK, BLOCK / 2], UINT8),
         };
-        let element = if kind == FLOAT { 4 } else { 1 };
-        let many: usize = dims.iter().product::<usize>() * element;
+        let many: usize = dims.iter().product();
         let scales = n * n / BLOCK;
         let floats = |seed: usize, count: usize| -> Vec<u8> {
             let each = (0..count).map(|i| ((i * 7919 + seed) % 1009) as f32 / 1e5);
@@ -52,20 +56,21 @@ impl Weights {
         let data: Vec<[Vec<u8>; 2]> = (0..LAYERS)
             .map(|i| match self {
                 Weights::Floats => [floats(i, n * n), Vec::new()],
+                Weights::Halves => [halves(i, n * n), Vec::new()],
                 Weights::FourBits => {
                     let packed = (0..many).map(|j| (j * 31 + i) as u8).collect();
                     [packed, floats(i, scales)]
                 }
             })
             .collect();
-        let names: Vec<[String; 4]> = (0..LAYERS)
-            .map(|i| ["x", "w", "s"].map(|name| format!("{name}{i}")))
+        let names: Vec<[String; 5]> = (0..LAYERS)
+            .map(|i| ["x", "w", "s", "c"].map(|name| format!("{name}{i}")))
             .zip(1..)
-            .map(|([x, w, s], next)| [x, w, s, format!("x{next}")])
+            .map(|([x, w, s, c], next)| [x, w, s, c, format!("x{next}")])
             .collect();
         let scale_dims = [n, n / BLOCK];
         let mut weights = Vec::new();
-        for ([_, w, s, _], [packed, scale]) in names.iter().zip(&data) {
+        for ([_, w, s, ..], [packed, scale]) in names.iter().zip(&data) {
             weights.push(Inline {
                 name: w,
                 dims,
@@ -83,8 +88,9 @@ impl Weights {
         }
         let inputs: Vec<Vec<&str>> = names
             .iter()
-            .map(|[x, w, s, _]| match self {
+            .map(|[x, w, s, c, _]| match self {
                 Weights::Floats => vec![x, w],
+                Weights::Halves => vec![x, c],
                 Weights::FourBits => vec![x, w, s],
             })
             .map(|names| names.into_iter().map(String::as_str).collect())
@@ -96,33 +102,44 @@ impl Weights {
             ("bits", Value::Int(4)),
             ("block_size", Value::Int(BLOCK as i64)),
         ];
-        let nodes = inputs.iter().zip(&outputs).map(|(inputs, outputs)| Node {
-            domain: if self == Weights::Floats {
-                ""
-            } else {
-                "com.microsoft"
-            },
-            op: if self == Weights::Floats {
-                "MatMul"
-            } else {
-                "MatMulNBits"
-            },
+        let casts: Vec<[[&str; 1]; 2]> = names
+            .iter()
+            .filter(|_| self == Weights::Halves)
+            .map(|[_, w, _, c, _]| [[w.as_str()], [c.as_str()]])
+            .collect();
+        let cast = [("to", Value::Int(FLOAT))];
+        let widened = casts.iter().map(|[from, to]| Node {
+            domain: "",
+            op: "Cast",
+            inputs: from,
+            outputs: to,
+            attributes: &cast,
+        });
+        let (domain, op, attributes) = match self {
+            Weights::FourBits => ("com.microsoft", "MatMulNBits", &attributes[..]),
+            _ => ("", "MatMul", &[][..]),
+        };
+        let products = inputs.iter().zip(&outputs).map(|(inputs, outputs)| Node {
+            domain,
+            op,
             inputs,
             outputs,
-            attributes: if self == Weights::Floats {
-                &[]
-            } else {
-                &attributes
-            },
+            attributes,
         });
+        let nodes: Vec<Node> = widened.chain(products).collect();
         let width = n.to_string();
         let dims = [rows, &width];
         let last = outputs[LAYERS - 1][0];
         let (x, y) = ([("x0", &dims[..])], [(last, &dims[..])]);
-        let nodes: Vec<Node> = nodes.collect();
         let bytes = data.iter().flatten().map(Vec::len).sum();
         (onnx::model_holding(&nodes, &x, &y, &weights), bytes)
     }
+}
+
+/// Numbers of `float16` from 2⁻¹⁰ to 2⁻⁹, so that sums of a row stay about 1.
+fn halves(seed: usize, count: usize) -> Vec<u8> {
+    let each = (0..count).map(|i| 0x1400 + ((i * 7919 + seed) % 1009) as u16);
+    each.flat_map(u16::to_le_bytes).collect()
 }
 
 /// Loads and runs a model: what its arena takes, and what it gives for a row of ones.
@@ -147,7 +164,7 @@ fn weights_are_in_memory_once() {
     let folder = std::env::temp_dir().join(format!("kilim-peak-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let path = folder.join("model.onnx");
-    for weights in [Weights::Floats, Weights::FourBits] {
+    for weights in [Weights::Floats, Weights::Halves, Weights::FourBits] {
         let mut results = Vec::new();
         for rows in ["1", "n"] {
             let (model, bytes) = weights.model(rows);

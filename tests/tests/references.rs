@@ -18,7 +18,8 @@ fn score(backends: &[&str]) {
     let mut passed = 0;
     for kind in REFERENCES {
         let (cases, kinds) = (references(kind), [*kind]);
-        let run = conformance::run(&cases, &kinds, &ids, |_, _| {});
+        let chosen = conformance::of_kinds(&kinds);
+        let run = conformance::run(&cases, &chosen, &ids, |_, _| {});
         let scores = pollster::block_on(run).expect("the cases can be read");
         let score = scores.get(*kind).expect(kind);
         passed += score.passed.len();
@@ -59,7 +60,8 @@ fn packed_weights_are_exact_where_nothing_rounds() {
     }
     let archive = std::fs::read(root().join("tests/references/gguf.zip")).expect("an archive");
     let strict = Cases::new(archive, index.to_string().into_bytes());
-    let scores = pollster::block_on(conformance::run(&strict, &["gguf"], &ids, |_, _| {}));
+    let chosen = conformance::of_kinds(&["gguf"]);
+    let scores = pollster::block_on(conformance::run(&strict, &chosen, &ids, |_, _| {}));
     let score = &scores.expect("the cases can be read")["gguf"];
     assert_eq!(score.failed, [], "{} passed", score.passed.len());
     assert!(!score.passed.is_empty());

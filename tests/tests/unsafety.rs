@@ -22,7 +22,7 @@ const PLACES: &[(&str, &str)] = &[
     ("host/src/kernel/io.rs", "tensors in one arena"),
     ("host/src/kernel/widen.rs", "tensors in scratch memory"),
     ("host/src/executable/mod.rs", "views into the arena"),
-    ("host/src/backend/mod.rs", "a node's tensors, run once"),
+    ("host/src/backend/prepared.rs", "a node's tensors, alone"),
     ("core/src/memory/host.rs", "the memory of arenas"),
     ("core/src/tensor/bytes.rs", "aligned bytes"),
     ("web/src/memory.rs", "the allocator of the web build"),

@@ -4,7 +4,7 @@
 
 FOLDER is what `build.py` wrote. A prompt of five words is followed by three single ones, or more where a window of words is full then. Products lose their accuracy level: with one,
 activations may be rounded to 8 bits, and a sum that differs in its last bit moves a rounded number by a whole step. The products
-themselves have cases with and without it (`tests/src/operators/packed.rs`).
+themselves have cases with and without it (`crates/conform/src/operators/packed.rs`).
 """
 
 import pathlib

@@ -10,7 +10,7 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-MODELS = (".gguf", ".mnn", ".onnx", ".param", ".tflite", ".tmfile", ".tnnproto")
+MODELS = (".circle", ".gguf", ".mnn", ".onnx", ".param", ".tflite", ".tmfile", ".tnnproto")
 ENDINGS = {**dict.fromkeys(MODELS, "model"), ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
@@ -22,7 +22,7 @@ def valid():
         for name, data in mutations.archived(REFERENCES / f"{archive}.zip", ".onnx"):
             if len(data) < 50_000:
                 yield name, data, count
-    for archive, ending, count in (("tflite", ".tflite", 3), ("mnn", ".mnn", 3), ("tengine", ".tmfile", 6), ("gguf", ".gguf", 6)):
+    for archive, ending, count in (("circle", ".circle", 3), ("tflite", ".tflite", 3), ("mnn", ".mnn", 3), ("tengine", ".tmfile", 6), ("gguf", ".gguf", 6)):
         for name, data in mutations.archived(REFERENCES / f"{archive}.zip", ending):
             yield name, data, count
     arrays = list(mutations.archived(REFERENCES / "graphs.zip", "input_0.pb"))

@@ -35,7 +35,14 @@ class Cases:
     def add_sets(self, name, suffix, model, sets, rtol=0.0, atol=0.0, **more):
         """With several sets of inputs and their outputs, arrays or messages of onnx. `more` are further fields of
         the case in the index."""
-        files = {f"model.{suffix}": model}
+        file = f"model.{suffix}"
+        self.add_folder(name, file, {file: model}, sets, rtol, atol, **more)
+
+    def add_folder(self, name, file, given, sets, rtol=0.0, atol=0.0, **more):
+        """A model of several files, `given` by their names; `file` is the one that is opened."""
+        files = dict(given)
+        if len(given) > 1:
+            more = {"beside": sorted(set(given) - {file}), **more}
         for number, (inputs, outputs) in enumerate(sets):
             for what, values in (("input", inputs), ("output", outputs)):
                 for i, value in enumerate(values):
@@ -44,7 +51,7 @@ class Cases:
             "name": name,
             "kind": self.kind,
             "path": name,
-            "model": f"model.{suffix}",
+            "model": file,
             "data_sets": len(sets),
             "rtol": rtol,
             "atol": atol,

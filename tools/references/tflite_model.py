@@ -61,15 +61,21 @@ class Model:
         values = np.array(values, np.int32)
         return self.tensor(values.shape, "int32", data=values)
 
-    def op(self, name, inputs, outputs, options=None, intermediates=None, **fields):
+    def node(self, number, inputs, outputs, version=1):
+        """A node of the operator of a number, without options."""
         code = schema.OperatorCodeT()
-        code.builtinCode = getattr(schema.BuiltinOperator, name)
-        code.deprecatedBuiltinCode = min(code.builtinCode, 127)
-        code.version = fields.pop("version", 1)
+        code.builtinCode, code.deprecatedBuiltinCode = number, min(number, 127)
+        code.version = version
         self.model.operatorCodes.append(code)
         o = schema.OperatorT()
         o.opcodeIndex = len(self.model.operatorCodes) - 1
         o.inputs, o.outputs = list(inputs), list(outputs)
+        self.graph.operators.append(o)
+        return o
+
+    def op(self, name, inputs, outputs, options=None, intermediates=None, **fields):
+        number = getattr(schema.BuiltinOperator, name)
+        o = self.node(number, inputs, outputs, fields.pop("version", 1))
         o.intermediates = intermediates
         if options is not None:
             o.builtinOptionsType = getattr(schema.BuiltinOptions, options)
@@ -77,14 +83,13 @@ class Model:
             for field, value in fields.items():
                 assert hasattr(o.builtinOptions, field), field
                 setattr(o.builtinOptions, field, value)
-        self.graph.operators.append(o)
 
     def output(self, *outputs):
         self.graph.outputs = list(outputs)
 
-    def finish(self, *outputs):
+    def finish(self, *outputs, identifier=b"TFL3"):
         if outputs:
             self.output(*outputs)
         builder = flatbuffers.Builder(1024)
-        builder.Finish(self.model.Pack(builder), b"TFL3")
+        builder.Finish(self.model.Pack(builder), identifier)
         return bytes(builder.Output())

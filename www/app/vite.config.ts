@@ -12,6 +12,8 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^kilim$/, replacement: join(kilim, 'index.js') },
+      { find: /^kilim\/pictures$/, replacement: join(kilim, 'pictures.js') },
+      { find: /^kilim\/sound$/, replacement: join(kilim, 'sound.js') },
       { find: /^kilim\/text$/, replacement: join(kilim, 'text.js') },
       { find: /^kilim\/speech$/, replacement: join(kilim, 'speech.js') },
     ],

@@ -24,6 +24,8 @@ const modules = join(dist, 'modules');
 const GLUE = /kilim\.(simd|relaxed|threads)\.js$/;
 /** How modules import the one that has the session's classes. */
 const SESSIONS = /^(\.\.?\/)+index\.js$/;
+/** Entries that the session's module fetches on demand. */
+const ENTRIES = /^\.\/(pictures|downloads)\.js$/;
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
 const parts = [
@@ -114,7 +116,7 @@ async function bundleForNode(name, as, { index, banner } = {}) {
   const beside = {
     name: 'beside',
     resolveId(source) {
-      const file = index?.test(source) ? 'node.js' : GLUE.exec(source)?.[0];
+      const file = index?.test(source) ? 'node.js' : ENTRIES.test(source) ? `node.${source.slice(2)}` : GLUE.exec(source)?.[0];
       return file ? { id: `./${file}`, external: true } : null;
     },
   };
@@ -171,9 +173,11 @@ for (const file of binaries) {
   // The glue of the pictures is small and goes into the bundles that may need it.
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
-await bundle('index.js', { external: GLUE });
+await bundle('index.js', { external: [GLUE, ENTRIES] });
 // For service workers, which import nothing later.
 if (whole) await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
+// Sessions with backends of the page import these, by their addresses.
+for (const name of ['backend.js', 'webnn.js']) await bundle(name);
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');
@@ -181,12 +185,16 @@ await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { banner: '#!/usr/bin
 // Shares the session's classes with the page's own import.
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
 const HOLDERS = {
+  'cache.js': '',
+  'downloads.js': '',
+  'pictures.js': '',
+  'sound.js': '',
   'text.js': '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */',
   'speech.js': '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */',
   'ort.js': '/* Holds onnxruntime-common (MIT), by Microsoft. */',
 };
 for (const [name, banner] of Object.entries(HOLDERS)) {
-  await bundle(name, { external: index, banner });
+  await bundle(name, { external: [...index, ENTRIES], banner });
   await bundleForNode(name, `node.${name}`, { index: SESSIONS, banner });
 }
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);

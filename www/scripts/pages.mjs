@@ -9,19 +9,19 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 338],
-  ['pictures, ONNX, WebGPU', ['gpu'], 427],
-  ['pictures, TFLite, CPU', ['tflite'], 401],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 500],
+  ['pictures, ONNX, CPU', [], 341],
+  ['pictures, ONNX, WebGPU', ['gpu'], 421],
+  ['pictures, TFLite, CPU', ['tflite'], 402],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 499],
   ['language, ONNX, CPU', ['language', 'quantized'], 545],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 611, ['text.js']],
-  ['text, GGUF, CPU', ['gguf', 'language', 'text', 'quantized'], 658, ['text.js']],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 610, ['text.js']],
+  ['text, GGUF, CPU', ['gguf', 'language', 'text', 'quantized'], 667, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 630, ['speech.js']],
-  ["onnxruntime's interface, ONNX, CPU", [], 348, ['ort.js']],
+  ["onnxruntime's interface, ONNX, CPU", [], 350, ['ort.js']],
   [
     'everything',
     ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
-    1488,
+    1516,
     ['local.js'],
   ],
 ];

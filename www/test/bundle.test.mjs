@@ -74,11 +74,11 @@ test('pages with these models find all that they need', { timeout: 120_000 }, as
 
 test('it takes what is asked for, and refuses what is not known', { timeout: 60_000 }, async () => {
   const digits = join(repository, 'assets', 'digits.onnx');
-  await bundle(digits, '--out', 'one', '--builds', 'simd', '--backends', 'wgpu,cpu', '--dims', 'N=4');
+  await bundle(digits, '--out', 'one', '--builds', 'simd', '--backends', 'wgpu,webnn,cpu', '--dims', 'N=4');
   const files = readdirSync(join(folder, 'one'));
   assert.deepEqual(
     files.filter((name) => !name.startsWith('kilim.simd.')),
-    ['worker.simd.js'],
+    ['backend.js', 'webnn.js', 'worker.simd.js'],
   );
   assert.ok(
     ['gpu', 'shaders'].every((part) => files.includes(`kilim.simd.${part}.wasm`)),

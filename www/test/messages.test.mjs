@@ -70,7 +70,7 @@ test('backends have other names, and names that are almost right', async () => {
   });
   await assert.rejects(start({ backends: ['cpuu'] }), {
     code: 'NO_BACKEND',
-    message: 'there is no backend `cpuu`: expected wgpu, cpu; hint: did you mean `cpu`?',
+    message: 'there is no backend `cpuu`: expected wgpu, cpu, webnn; hint: did you mean `cpu`?',
   });
   await assert.rejects(start({ backends: ['WebGPU'] }), { code: 'NO_BACKEND', hint: 'did you mean `wgpu`?' });
   await assert.rejects(start({ backends: ['npu-of-tomorrow'] }), ({ code, hint }) => code === 'NO_BACKEND' && hint === undefined);

@@ -26,7 +26,7 @@ const kinds = model({
 
 /** The documentation of each export of a module of the package, by its name. */
 function documented(folder, names) {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.d.ts'));
+  const files = readdirSync(folder, { recursive: true }).filter((name) => /^((pictures|sound)[\\/])?[\w.-]+\.d\.ts$/.test(name));
   const text = files.map((name) => readFileSync(join(folder, name), 'utf8')).join('\n');
   return names.map((name) => {
     const found = new RegExp(`/\\*\\*((?:(?!\\*/)[^])*)\\*/\\s*export (?:declare )?(?:class|function|const|type) ${name}\\b`).exec(text);
@@ -38,8 +38,9 @@ test('every export has an example, and all hold', { timeout: 60_000 }, async () 
   const project = await here.install('types');
   const folder = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
   const from = new Map();
-  for (const [module, file] of Object.entries({ kilim: 'index.d.ts', 'kilim/text': 'text.d.ts', 'kilim/speech': 'speech.d.ts' })) {
-    const text = readFileSync(join(folder, file), 'utf8');
+  for (const entry of ['', 'cache', 'pictures', 'sound', 'speech', 'text']) {
+    const module = entry === '' ? 'kilim' : `kilim/${entry}`;
+    const text = readFileSync(join(folder, `${entry || 'index'}.d.ts`), 'utf8');
     const listed = [...text.matchAll(/^export \{ (.*) \}/gm)].flatMap(([, names]) => names.split(', '));
     const own = [...text.matchAll(/^export declare (?:class|function|const) (\w+)/gm)].map(([, name]) => name);
     for (const name of [...listed, ...own]) from.set(name, module);

@@ -18,6 +18,8 @@ enum Kind {
     Decode(Decode),
     /// onnxruntime, RTen, tract and Kilim on the CPU of this machine
     Native(Native),
+    /// Kilim's kernels of the CPU in Chromium, beside the peak of the same machine there
+    Kernels(Kernels),
 }
 
 #[derive(clap::Args)]
@@ -78,6 +80,22 @@ struct Native {
 }
 
 #[derive(clap::Args)]
+struct Kernels {
+    /// Builds of WebAssembly: `relaxed`, `simd`
+    #[arg(long, default_value = "relaxed,simd")]
+    builds: String,
+    /// Shapes whose names contain this text; without any, all
+    #[arg(long, default_value = "")]
+    shapes: String,
+    /// Samples of each kernel
+    #[arg(long, default_value_t = 20)]
+    runs: usize,
+    /// Fail where another kernel is faster than the chosen one by more than 5 %
+    #[arg(long)]
+    check: bool,
+}
+
+#[derive(clap::Args)]
 struct Common {
     /// Names in bench/models.json, comma-separated; without any, all models that are here
     #[arg(long, default_value = "")]
@@ -95,6 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
         Kind::Web(args) => web(args),
         Kind::Decode(args) => decode(args),
         Kind::Native(args) => native(args),
+        Kind::Kernels(args) => kernels(args),
     }
 }
 
@@ -162,6 +181,29 @@ fn native(args: &Native) -> Result<()> {
     node.args(["--runs", &args.common.runs.to_string(), "--out"]);
     sh::run(node.arg(&record))?;
     table(&record, args.common.write)
+}
+
+fn kernels(args: &Kernels) -> Result<()> {
+    let browser = setup::browser()?;
+    browser.require_playwright()?;
+    let tools = build::Tools::find()?;
+    for binary in &build::KERNELS {
+        binary.finish(&binary.compile()?, &tools)?;
+    }
+    setup::npm("bench")?;
+    let record = folder().join("kernels.json");
+    let mut node = sh::cmd("node");
+    browser.tell(&mut node);
+    node.args(["bench/web/kernels.mjs", "--pkg", "www/pkg"]);
+    node.args(["--builds", &args.builds, "--shapes", &args.shapes]);
+    node.args(["--runs", &args.runs.to_string(), "--out"]);
+    node.arg(&record);
+    if args.check {
+        node.arg("--check");
+    }
+    sh::run(&mut node)?;
+    println!("\nthe record is {}", record.display());
+    Ok(())
 }
 
 /// Prints the table of a record.

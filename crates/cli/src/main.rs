@@ -38,6 +38,9 @@ enum Command {
     /// Show a model's inputs, outputs, placement with reasons, and memory, without running it.
     #[command(after_help = commands::inspect::EXAMPLES)]
     Inspect(commands::inspect::Args),
+    /// Write a model of any format as ONNX, with smaller weights if wanted, and say what that costs.
+    #[command(after_help = commands::convert::EXAMPLES)]
+    Convert(commands::convert::Args),
     /// Go on from a prompt with a language model.
     #[cfg(feature = "text")]
     #[command(after_help = commands::generate::EXAMPLES)]
@@ -46,13 +49,18 @@ enum Command {
     #[cfg(feature = "speech")]
     #[command(after_help = commands::transcribe::EXAMPLES)]
     Transcribe(commands::transcribe::Args),
-    /// Time a model: cold load, first run, steady state, and every node.
+    /// Time a model: cold load, first run, steady state, and every node. Or the kernels of the CPU.
+    #[command(after_help = commands::bench::EXAMPLES)]
     Bench(commands::bench::Args),
     /// Compare a model's outputs with stored references.
     #[command(after_help = commands::check::EXAMPLES)]
     Check(commands::check::Args),
     /// Run a model on two backends, node by node, and name the first node that differs.
     Verify(commands::verify::Args),
+    /// Run the operator cases on a backend, a library's for instance, and say how it does.
+    #[cfg(feature = "conform")]
+    #[command(after_help = commands::conform::EXAMPLES)]
+    Conform(commands::conform::Args),
     /// List the backends of this build and their devices, and measure their speed.
     Devices(commands::devices::Args),
 }
@@ -81,6 +89,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => pollster::block_on(commands::run::run(args)),
         Command::Inspect(args) => pollster::block_on(commands::inspect::run(args)),
+        Command::Convert(args) => pollster::block_on(commands::convert::run(args)),
         #[cfg(feature = "text")]
         Command::Generate(args) => pollster::block_on(commands::generate::run(args)),
         #[cfg(feature = "speech")]
@@ -88,6 +97,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => pollster::block_on(commands::bench::run(args)),
         Command::Check(args) => pollster::block_on(commands::check::run(args)),
         Command::Verify(args) => pollster::block_on(commands::verify::run(args)),
+        #[cfg(feature = "conform")]
+        Command::Conform(args) => pollster::block_on(commands::conform::run(args)),
         Command::Devices(args) => pollster::block_on(commands::devices::run(args)),
     };
     // No session is left that has one of them.

@@ -94,8 +94,8 @@ pub struct BackendArgs {
     /// `node:NAME=float32`; may be given several times.
     #[arg(long = "precision", value_name = "WHAT=TYPE")]
     precisions: Vec<PrecisionPin>,
-    /// Ask something of a backend: `cpu:layout=NCHW`, `cpu:timers=on`, `wgpu:f16=off`, `wgpu:dynamic=off`;
-    /// may be given several times.
+    /// Ask something of a backend: `cpu:layout=NCHW`, `cpu:timers=on`, `wgpu:f16=off`, `wgpu:dynamic=off`, or an option
+    /// of its own, which `kilim devices` lists: `wgpu:power=low`, `wgpu:device=1`; may be given several times.
     #[arg(long = "config", value_name = "ID:KEY=VALUE")]
     configs: Vec<Setting>,
     /// A folder with libraries of other backends, `libbackend_ID.so`; may be given several times.
@@ -163,7 +163,6 @@ impl BackendArgs {
         options.optimise = !self.no_optimise;
         options.without.clone_from(&self.without);
         options.tune = self.tune;
-        self.take_cache()?;
         options.context.threads = self.threads.map(usize::from);
         options.context.memory = match self.memory_mode {
             Thrift::Normal => MemoryMode::Normal,
@@ -183,11 +182,12 @@ impl BackendArgs {
             .collect();
         let last_only = by_name("--last-only", "OUTPUT=AXIS", &self.last_only)?;
         options.last_only = last_only.into_iter().collect();
+        self.take_cache(&options)?;
         Ok(options)
     }
 
     /// Gives the backends what the file of the cache holds, if there is one already.
-    fn take_cache(&self) -> Result<(), Failure> {
+    fn take_cache(&self, options: &LoadOptions) -> Result<(), Failure> {
         let Some(file) = &self.cache else {
             return Ok(());
         };
@@ -197,6 +197,8 @@ impl BackendArgs {
             Err(e) => return Err(cannot("read", file, &e)),
         };
         let runtime = Runtime::shared();
+        // What is known is given to devices that are open, and those that the options choose have to be.
+        pollster::block_on(runtime.backends(options))?;
         // SAFETY: the user says that it is what `keep_cache` wrote; a damaged file is not used.
         let used = pollster::block_on(unsafe { runtime.load_cache(&cache) });
         match used {

@@ -74,6 +74,7 @@ struct Detail {
     expected: Option<String>,
     got: Option<String>,
     hint: Option<String>,
+    limit: Option<&'static str>,
 }
 
 /// `Result` with Kilim's error.
@@ -107,6 +108,7 @@ impl Error {
             expected: None,
             got: None,
             hint: None,
+            limit: None,
         }))
     }
 
@@ -126,6 +128,18 @@ impl Error {
     field!(with_expected, expected, "What was expected.");
     field!(with_got, got, "What came.");
     field!(with_hint, hint, "What to do about it.");
+
+    /// The field of [`crate::Limits`] that was passed, where it is one of these and not what a device can hold.
+    pub fn limit(&self) -> Option<&'static str> {
+        self.0.limit
+    }
+
+    /// Says which field of [`crate::Limits`] was passed.
+    #[must_use]
+    pub fn with_limit(mut self, name: &'static str) -> Self {
+        self.0.limit = Some(name);
+        self
+    }
 
     /// The message with all that is known, without the code: what a person reads.
     pub fn sentence(&self) -> String {

@@ -88,6 +88,8 @@ pub struct TensorSpec {
     pub shape: Vec<usize>,
     /// The data, if it is a constant or was computed while planning.
     pub value: Option<Tensor>,
+    /// What the tensor is called, where a backend is asked about one of a graph; else empty.
+    pub name: String,
 }
 
 impl TensorSpec {
@@ -97,6 +99,7 @@ impl TensorSpec {
             dtype,
             shape: shape.to_vec(),
             value: None,
+            name: String::new(),
         }
     }
 
@@ -106,6 +109,16 @@ impl TensorSpec {
             dtype: value.dtype(),
             shape: value.shape().to_vec(),
             value: Some(value.clone()),
+            name: String::new(),
+        }
+    }
+
+    /// The spec of a tensor that is called `name`.
+    #[must_use]
+    pub fn named(self, name: &str) -> TensorSpec {
+        TensorSpec {
+            name: name.to_string(),
+            ..self
         }
     }
 

@@ -95,6 +95,7 @@ impl Limits {
             .with_expected(format!("at most {most}"))
             .with_got(got)
             .with_hint(format!("the limit `{name}` can be raised"))
+            .with_limit(name)
     }
 
     /// Checks the size of a model file, or of a file that belongs to one.

@@ -1,6 +1,7 @@
 //! Which of several kernels is the fastest on a device: measured once for each class of nodes, and
 //! kept with the device.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ pub struct Choice {
     /// breaks.
     pub class: String,
     /// At least two. The first is taken where nothing was measured.
-    pub algorithms: Vec<&'static str>,
+    pub algorithms: Vec<Cow<'static, str>>,
 }
 
 /// What was measured of one device. Clones are the same table.
@@ -38,19 +39,16 @@ impl Tuned {
             .insert(class.to_string(), algorithm.to_string());
     }
 
-    /// What was measured to be the fastest, if it is one of the choice's.
-    pub fn measured(&self, choice: &Choice) -> Option<&'static str> {
+    /// The index of the algorithm that was measured to be the fastest, if it is one of the choice's.
+    pub fn measured(&self, choice: &Choice) -> Option<usize> {
         let table = self.table();
         let known = table.get(&choice.class)?;
-        choice.algorithms.iter().copied().find(|a| a == known)
+        choice.algorithms.iter().position(|a| a == known)
     }
 
-    /// What to take: what was measured, else the first.
-    ///
-    /// # Panics
-    /// Where there is nothing to choose from.
-    pub fn pick(&self, choice: &Choice) -> &'static str {
-        self.measured(choice).unwrap_or(choice.algorithms[0])
+    /// The index of the algorithm to take: of what was measured, else of the first.
+    pub fn pick(&self, choice: &Choice) -> usize {
+        self.measured(choice).unwrap_or(0)
     }
 
     /// The table as text: a line for each class, its algorithm behind a tab.
@@ -102,15 +100,15 @@ mod tests {
     fn a_table_is_saved_and_given_back() {
         let choice = |class: &str| Choice {
             class: class.to_string(),
-            algorithms: vec!["rows", "columns"],
+            algorithms: vec!["rows".into(), "columns".into()],
         };
         let tuned = Tuned::only("product 2x3", "columns");
         tuned.insert("product 4x5", "of another version");
         let again = Tuned::default();
         again.load(tuned.save().as_bytes()).unwrap();
-        assert_eq!(again.measured(&choice("product 2x3")), Some("columns"));
+        assert_eq!(again.measured(&choice("product 2x3")), Some(1));
         assert_eq!(again.measured(&choice("product 4x5")), None);
-        assert_eq!(again.pick(&choice("product 4x5")), "rows");
+        assert_eq!(again.pick(&choice("product 4x5")), 0);
         let error = again.load(b"product 6x7\trows\nrubbish").unwrap_err();
         assert_eq!(error.code(), ErrorCode::InvalidValue);
         assert_eq!(again.measured(&choice("product 6x7")), None);

@@ -9,10 +9,13 @@ mod fourier;
 #[cfg(test)]
 mod garbage;
 pub mod gguf;
+mod language;
 pub mod mnn;
 pub mod ncnn;
+pub mod nnpackage;
 pub mod onnx;
 pub mod ort;
+pub mod safetensors;
 #[cfg(test)]
 mod shown;
 mod source;
@@ -72,7 +75,9 @@ impl Default for ImporterRegistry {
         registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
+        registry.register(safetensors::Safetensors);
         registry.register(tengine::Tengine);
+        registry.register(tflite::Circle);
         registry.register(tflite::TfLite);
         registry.register(tnn::Tnn);
         // Recognised by its structure alone: after all that have a signature.

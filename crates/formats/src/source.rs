@@ -1,5 +1,6 @@
 //! Where a model comes from, and what it may cost to read it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -12,6 +13,14 @@ use crate::external::{ExternalFiles, NoFiles, check_path};
 
 /// Bytes from which on data is worth reading when it is needed.
 pub const LARGE: usize = 16 << 10;
+
+/// The large ones among ranges of a file, in the order of the file; none where two share bytes.
+pub(crate) fn large(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut large: Vec<_> = ranges.filter(|data| data.len() >= LARGE).collect();
+    large.sort_by_key(|data| data.start);
+    let apart = large.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    if apart { large } else { Vec::new() }
+}
 
 /// A model file that is not in memory.
 pub trait FileParts {

@@ -21,9 +21,9 @@ pub mod testing;
 mod threads;
 mod work;
 
-pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
 pub use backend::{Alone, build_alone, run_candidate};
+pub use backend::{CpuBackend, Prepared, Way};
 pub use kernel::{Build, Io, Kernel, PackKey, Scratch, Table, Texts};
 pub use threads::Threads;
 #[cfg(all(threads, target_family = "wasm"))]

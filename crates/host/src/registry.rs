@@ -78,15 +78,30 @@ impl<T: Operator> Candidate for Choosing<T> {
 struct Entry {
     candidate: Box<dyn Candidate>,
     every_type: bool,
+    source: &'static str,
+}
+
+/// A kernel that accepts a node.
+pub struct Serving<'a> {
+    /// Where kernels of its kind come from: [`KernelRegistry::begin`].
+    pub source: &'static str,
+    /// What makes it.
+    pub candidate: &'a dyn Candidate,
 }
 
 /// Candidates for each operator, in order of preference.
 #[derive(Default)]
 pub struct KernelRegistry {
     candidates: HashMap<TypeId, Vec<Entry>>,
+    source: &'static str,
 }
 
 impl KernelRegistry {
+    /// Says where the kernels come from that are added from now on, in a word for people.
+    pub fn begin(&mut self, source: &'static str) {
+        self.source = source;
+    }
+
     /// Adds a kernel for operator `T` behind those that are there. It is never asked about
     /// types that are only stored ([`kilim_core::DType::is_only_stored`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
@@ -117,6 +132,7 @@ impl KernelRegistry {
         candidates.push(Entry {
             candidate,
             every_type,
+            source: self.source,
         });
     }
 
@@ -165,28 +181,43 @@ impl KernelRegistry {
         self.choose(node).ok()?.choice(node, config)
     }
 
+    /// Every kernel that accepts `node` in its own element types, in order of preference: the first is the one that
+    /// [`KernelRegistry::build`] makes.
+    pub fn serving<'a>(&'a self, node: &'a NodeSpec) -> impl Iterator<Item = Serving<'a>> {
+        self.asked(node).flatten()
+    }
+
     fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
         let mut refusal = None;
-        let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
-        let stored = tensors.find(|s| s.dtype.is_only_stored());
-        for entry in self
-            .candidates
-            .get(&(node.op as &dyn Any).type_id())
-            .into_iter()
-            .flatten()
-        {
-            if let Some(spec) = stored.filter(|_| !entry.every_type) {
-                let why = format!("{} of {}", node.op.name(), spec.dtype);
-                refusal = Some(Refusal::new(why));
-                continue;
-            }
-            match entry.candidate.accepts(node) {
-                Ok(()) => return Ok(entry.candidate.as_ref()),
+        for answer in self.asked(node) {
+            match answer {
+                Ok(serving) => return Ok(serving.candidate),
                 Err(r) => refusal = Some(r),
             }
         }
         Err(refusal
             .unwrap_or_else(|| Refusal::new(format!("there is no kernel for {}", node.op.name()))))
+    }
+
+    /// The answers of all kernels for the operator of `node`, in order of preference.
+    fn asked<'a, 'n>(
+        &'a self,
+        node: &'n NodeSpec,
+    ) -> impl Iterator<Item = Result<Serving<'a>, Refusal>> + use<'a, 'n> {
+        let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
+        let stored = tensors.find(|s| s.dtype.is_only_stored());
+        let entries = self.candidates.get(&(node.op as &dyn Any).type_id());
+        entries.into_iter().flatten().map(move |entry| {
+            if let Some(spec) = stored.filter(|_| !entry.every_type) {
+                let why = format!("{} of {}", node.op.name(), spec.dtype);
+                return Err(Refusal::new(why));
+            }
+            entry.candidate.accepts(node)?;
+            Ok(Serving {
+                source: entry.source,
+                candidate: entry.candidate.as_ref(),
+            })
+        })
     }
 }
 

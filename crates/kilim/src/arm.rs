@@ -10,15 +10,15 @@ pub use here::{by_default, register};
 mod here {
     use std::sync::Arc;
 
-    use kilim_core::backend::LocalFuture;
+    use kilim_core::backend::{DeviceOptions, LocalFuture};
     use kilim_core::{Backend, BackendId, BackendRegistry, Result};
     use kilim_native_arm::AclBackend;
 
-    fn neon() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+    fn neon(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
         Box::pin(async { Ok(Arc::new(AclBackend::neon()?) as Arc<dyn Backend>) })
     }
 
-    fn cl() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+    fn cl(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
         Box::pin(async { Ok(Arc::new(AclBackend::cl()?) as Arc<dyn Backend>) })
     }
 

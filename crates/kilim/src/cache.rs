@@ -124,7 +124,9 @@ impl Runtime {
             let id = String::from_utf8_lossy(take(&mut rest)?);
             let device = String::from_utf8_lossy(take(&mut rest)?);
             let (learnt, tuned) = (take(&mut rest)?, take(&mut rest)?);
-            let backend = self.backend(&BackendId::from(id.as_ref())).await?;
+            let backend = self
+                .on_device(&BackendId::from(id.as_ref()), &device)
+                .await?;
             let own = &backend.describe().device;
             if device != own.as_str() {
                 return Err(mismatch("is of another device or driver")

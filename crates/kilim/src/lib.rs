@@ -30,7 +30,7 @@ pub use kilim_core::{
 };
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]
-pub use kilim_simd_cpu::stir;
+pub use kilim_simd_cpu::{roofline, stir};
 
 pub use cache::CacheUse;
 pub use runtime::Runtime;

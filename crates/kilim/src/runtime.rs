@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[cfg(any(feature = "cpu", feature = "wgpu"))]
 use kilim_core::backend::LocalFuture;
-use kilim_core::backend::check_version;
+use kilim_core::backend::{DeviceOptions, check_version};
 use kilim_core::ops::CustomOperators;
 use kilim_core::tuning::Tuning;
 use kilim_core::{
@@ -15,12 +15,15 @@ use kilim_formats::{Importer, ImporterRegistry};
 
 use crate::{LoadOptions, ModelSource, Session};
 
-/// Opens each backend once and keeps it: devices, compiled pipelines and tuning are shared by all
-/// sessions of a runtime.
+/// A backend, and the options for which its device was opened: `None` where it takes any, which its contexts are told.
+pub(crate) type Opened = (BackendId, Option<DeviceOptions>);
+
+/// Opens each backend once for each set of options of its own and keeps it: devices, compiled pipelines and tuning are
+/// shared by all sessions of a runtime.
 pub struct Runtime {
     registry: BackendRegistry,
     importers: ImporterRegistry,
-    opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
+    opened: Mutex<HashMap<Opened, Arc<dyn Backend>>>,
     /// The ids of the open backends that are in libraries.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
     loaded: Mutex<Vec<BackendId>>,
@@ -31,14 +34,14 @@ pub struct Runtime {
 }
 
 #[cfg(feature = "cpu")]
-fn cpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+fn cpu(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
     Box::pin(async { Ok(Arc::new(kilim_simd_cpu::backend()) as Arc<dyn Backend>) })
 }
 
 #[cfg(feature = "wgpu")]
-fn wgpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+fn wgpu(options: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
     Box::pin(async {
-        let backend = kilim_wgpu::WgpuBackend::new().await?;
+        let backend = kilim_wgpu::WgpuBackend::new(options).await?;
         Ok(Arc::new(backend) as Arc<dyn Backend>)
     })
 }
@@ -103,9 +106,15 @@ impl Runtime {
 
     /// Adds a backend that is open already; one of the same id is replaced.
     pub fn with_backend(self, backend: Arc<dyn Backend>) -> Runtime {
-        let id = backend.describe().id.clone();
-        self.opened().insert(id, backend);
+        self.bring(backend);
         self
+    }
+
+    /// Adds a backend that is open already to a runtime that others have, too. One of the same id is replaced for the
+    /// sessions that are made from now on.
+    pub fn bring(&self, backend: Arc<dyn Backend>) {
+        let id = backend.describe().id.clone();
+        self.opened().insert((id, None), backend);
     }
 
     /// The runtime with the default backends: one for the process, on the web one for each worker.
@@ -132,7 +141,7 @@ impl Runtime {
         self.registry.ids().cloned().collect()
     }
 
-    pub(crate) fn opened(&self) -> MutexGuard<'_, HashMap<BackendId, Arc<dyn Backend>>> {
+    pub(crate) fn opened(&self) -> MutexGuard<'_, HashMap<Opened, Arc<dyn Backend>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -144,7 +153,7 @@ impl Runtime {
     /// The id of the backend that `id` is an alias of (`webgpu` of `wgpu`, `wasm` of `cpu`); `id` itself
     /// where it is none, or where a backend of that very id is there.
     pub fn resolve(&self, id: &BackendId) -> BackendId {
-        match self.opened().contains_key(id) {
+        match self.opened().keys().any(|(open, _)| open == id) {
             true => id.clone(),
             false => self.registry.resolve(id),
         }
@@ -161,17 +170,45 @@ impl Runtime {
 
     async fn open(&self, id: &BackendId, options: &LoadOptions) -> Result<Arc<dyn Backend>> {
         let id = &self.resolve(id);
-        let known = self.opened().get(id).cloned();
+        let mut configs = options.session.configs.clone();
+        configs.rename(|id| self.resolve(id));
+        let wanted = configs.get(id).device;
+        let (any, exact) = ((id.clone(), None), (id.clone(), Some(wanted)));
+        let known = {
+            let opened = self.opened();
+            opened.get(&any).or_else(|| opened.get(&exact)).cloned()
+        };
         if let Some(backend) = known {
             // A backend that was brought open has not been asked yet.
             check_version(&*backend)?;
             return Ok(backend);
         }
-        let backend = match self.ids().contains(id) {
-            true => self.registry.create(id).await?,
-            false => self.library(id, options)?,
+        let (key, backend) = match &exact {
+            (id, Some(wanted)) if self.ids().contains(id) => {
+                let backend = self.registry.create(id, wanted).await?;
+                (exact, backend)
+            }
+            _ => (any, self.library(id, options)?),
         };
-        Ok(self.opened().entry(id.clone()).or_insert(backend).clone())
+        Ok(self.opened().entry(key).or_insert(backend).clone())
+    }
+
+    /// The open backend of this id whose device is called so; else the backend `id`, opened if it is not yet.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::backend`].
+    pub(crate) async fn on_device(&self, id: &BackendId, device: &str) -> Result<Arc<dyn Backend>> {
+        let open = {
+            let opened = self.opened();
+            let mut of_id = opened.iter().filter(|((open, _), _)| open == id);
+            of_id
+                .find(|(_, backend)| backend.describe().device == device)
+                .map(|(_, backend)| backend.clone())
+        };
+        match open {
+            Some(backend) => Ok(backend),
+            None => self.backend(id).await,
+        }
     }
 
     /// A backend that this build does not hold.
@@ -208,7 +245,10 @@ impl Runtime {
         let loaded = self.loaded.lock();
         let loaded = std::mem::take(&mut *loaded.unwrap_or_else(PoisonError::into_inner));
         let mut opened = self.opened();
-        let closed: Vec<_> = loaded.iter().filter_map(|id| opened.remove(id)).collect();
+        let closed: Vec<_> = loaded
+            .into_iter()
+            .filter_map(|id| opened.remove(&(id, None)))
+            .collect();
         // What a library does when it is destroyed must not wait for the lock.
         drop(opened);
         drop(closed);
@@ -224,7 +264,11 @@ impl Runtime {
     fn known(&self) -> Vec<BackendId> {
         let mut known = self.ids();
         let open = self.opened();
-        let mut brought: Vec<_> = open.keys().filter(|id| !known.contains(id)).collect();
+        let mut brought: Vec<_> = open
+            .keys()
+            .map(|(id, _)| id)
+            .filter(|id| !known.contains(id))
+            .collect();
         brought.sort_unstable();
         known.extend(brought.into_iter().cloned());
         known

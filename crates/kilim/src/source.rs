@@ -12,7 +12,7 @@ use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry, ModelFile};
 
 use crate::LoadOptions;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::folder::{Folder, Own};
+use crate::folder::{Folder, Own, package_model};
 
 /// A model file, or its bytes.
 #[derive(Clone)]
@@ -23,7 +23,8 @@ pub enum ModelSource {
         external: HashMap<String, Arc<AlignedBytes>>,
     },
     /// Files that the model refers to are looked for in its folder and those below. Links that lead out
-    /// of it are refused unless [`LoadOptions::follow_links`] says otherwise.
+    /// of it are refused unless [`LoadOptions::follow_links`] says otherwise. The path may be that of a package of onert, a folder whose
+    /// `metadata/MANIFEST` names the model.
     #[cfg(not(target_arch = "wasm32"))]
     Path(std::path::PathBuf),
 }
@@ -53,6 +54,7 @@ impl ModelSource {
             ),
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
+                let path = package_model(&path, options.follow_links)?.unwrap_or(path);
                 let folder = Folder::of(&path, options.follow_links);
                 let own = Own::open(&path)?;
                 let shown = path.to_string_lossy();

@@ -3,10 +3,17 @@
 //!
 //! Panics do not leave the library: they become errors.
 
-use std::ffi::CStr;
-use std::ptr::NonNull;
+mod data;
+mod device;
+mod subgraph;
 
-use crate::{self as abi, Status};
+use std::ffi::CStr;
+
+use crate::{self as abi, Cost, Status};
+
+pub use data::{Data, Element};
+pub use device::{Description, OptionDef, OptionKind, Settings};
+pub use subgraph::{Change, NewNode, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
 
 /// Why something is refused or has failed.
 #[derive(Clone, Debug)]
@@ -24,6 +31,14 @@ impl Failure {
         }
     }
 
+    /// Memory is short, or another limit was passed.
+    pub fn limit(text: impl Into<String>) -> Failure {
+        Failure {
+            status: abi::LIMIT,
+            text: text.into(),
+        }
+    }
+
     /// The device failed.
     pub fn device(text: impl Into<String>) -> Failure {
         Failure {
@@ -35,6 +50,9 @@ impl Failure {
 
 /// What a backend's functions give: a value, or why not.
 pub type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// Memory of a device at addresses of the host, in words of 8 bytes; given back when it is dropped.
+pub type Memory = Box<dyn AsMut<[u64]> + Send>;
 
 /// What is known of a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +104,22 @@ impl Node<'_> {
         found.map(|(_, v)| v)
     }
 
+    /// The integers of an attribute, booleans as 0 and 1; empty where the node has none of this name.
+    pub fn ints(&self, name: &str) -> &[i64] {
+        match self.attribute(name) {
+            Some(Values::Ints(list)) => list,
+            _ => &[],
+        }
+    }
+
+    /// The text of an attribute; `None` where the node has none of this name.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.attribute(name) {
+            Some(Values::Texts(texts)) => texts.first().copied(),
+            _ => None,
+        }
+    }
+
     /// The first number of an attribute; `default` where there is none.
     pub fn float_or(&self, name: &str, default: f64) -> f64 {
         match self.attribute(name) {
@@ -93,55 +127,6 @@ impl Node<'_> {
             Some(Values::Ints([n, ..])) => *n as f64,
             _ => default,
         }
-    }
-}
-
-/// The elements of a tensor while a kernel runs, aligned to 8 bytes. They lie in memory that Kilim
-/// plans; there is no way to keep them.
-#[derive(Debug)]
-pub struct Data {
-    start: NonNull<u64>,
-    bytes: usize,
-}
-
-// SAFETY: a kernel has the elements of its inputs and outputs for itself while it runs.
-unsafe impl Send for Data {}
-// SAFETY: shared, the elements are only read; writing them takes `&mut`.
-unsafe impl Sync for Data {}
-
-impl Data {
-    /// # Safety
-    /// `start` must be followed by `bytes` initialised bytes, which nothing else writes while the
-    /// value lives, and which nothing else reads while it is written.
-    pub(crate) unsafe fn new(start: NonNull<u64>, bytes: usize) -> Data {
-        Data { start, bytes }
-    }
-
-    /// The elements as bytes, row-major.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `new` was given `bytes` initialised bytes that nothing else writes while `self` lives.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes) }
-    }
-
-    /// The elements as bytes, to be changed.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `new` was given `bytes` initialised bytes that nothing else reads or writes while `self` is
-        // borrowed to be written.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
-    }
-
-    /// The elements as `float32`.
-    pub fn f32s(&self) -> &[f32] {
-        // SAFETY: `new` was given `bytes` initialised bytes that nothing else writes; they are aligned for f32, and
-        // every pattern is one.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / 4) }
-    }
-
-    /// The elements as `float32`, to be changed.
-    pub fn f32s_mut(&mut self) -> &mut [f32] {
-        // SAFETY: `new` was given `bytes` initialised bytes that nothing else uses meanwhile; they are aligned for
-        // f32, and every pattern is one.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 }
 
@@ -170,7 +155,7 @@ pub struct OperatorDef {
     pub infer: fn(&Node) -> Result<Vec<OutputInfo>>,
 }
 
-/// A backend that computes on host memory.
+/// A backend that computes on memory at addresses of the host.
 pub trait Guest: Send + Sync + Sized + 'static {
     /// Opens the device.
     fn open() -> Result<Self>;
@@ -181,6 +166,64 @@ pub trait Guest: Send + Sync + Sized + 'static {
     /// The kernel of a node, or the reason why there is none. It is asked for every node of a model,
     /// and again for those that the backend is given.
     fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>>;
+
+    /// The kernel of a node for a session with these settings. Which nodes have one must not depend on them.
+    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+        let _ = settings;
+        self.kernel(node)
+    }
+
+    /// What the device can do, asked once.
+    fn describe(&self) -> Description {
+        Description::default()
+    }
+
+    /// A block of the device's own memory of at least so many bytes, in which Kilim plans tensors; it asks for few of them, and
+    /// large ones. `None` where the backend computes in memory of the host that it does not choose.
+    fn allocate(&self, bytes: usize) -> Result<Option<Memory>> {
+        let _ = bytes;
+        Ok(None)
+    }
+
+    /// What a node costs that the backend runs; `estimate` is Kilim's own figure.
+    fn cost(&self, node: &Node, estimate: Cost) -> Cost {
+        let _ = node;
+        estimate
+    }
+
+    /// What becomes of connected nodes that the backend was given; what no change names stays as it is. [`Guest::kernel`]
+    /// is asked about new nodes as about any.
+    fn optimise(&self, subgraph: &Subgraph) -> Result<Vec<Change>> {
+        let _ = subgraph;
+        Ok(Vec::new())
+    }
+
+    /// What was learnt of the device and would have to be found out again in another process; empty where that is nothing.
+    fn save_cache(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Takes what [`Guest::save_cache`] gave on a device of the same name.
+    fn load_cache(&self, cache: &[u8]) -> Result {
+        let _ = cache;
+        Ok(())
+    }
+
+    /// Whether the device was lost. Before the next run Kilim then has [`Guest::reopen`] open it again, and makes all kernels
+    /// anew.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// Opens a lost device again.
+    fn reopen(&self) -> Result {
+        Ok(())
+    }
+
+    /// Options of the backend's own.
+    fn options() -> &'static [OptionDef] {
+        &[]
+    }
 
     /// Operators beside Kilim's own.
     fn operators() -> &'static [OperatorDef] {

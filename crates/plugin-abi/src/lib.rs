@@ -7,59 +7,14 @@
 #[doc(hidden)]
 pub mod glue;
 pub mod guest;
+mod numbers;
 
 use std::ffi::{c_char, c_void};
 
-/// `KILIM_BACKEND_VERSION`.
-pub const VERSION: u32 = 1;
-/// `KILIM_MAX_RANK`: the dimensions that an [`Output`] has room for.
-pub const MAX_RANK: usize = 16;
-/// An optional input that is left out.
-pub const ABSENT: usize = usize::MAX;
+pub use numbers::*;
 
 /// `KilimStatus`: how a call ended, [`OK`] or one of the others.
 pub type Status = i32;
-/// `KILIM_OK`.
-pub const OK: Status = 0;
-/// `KILIM_UNSUPPORTED`: nothing that the backend runs.
-pub const UNSUPPORTED: Status = 1;
-/// `KILIM_INVALID_VALUE`: the data is out of an operator's domain.
-pub const INVALID_VALUE: Status = 2;
-/// `KILIM_LIMIT`: memory is short, or another limit was passed.
-pub const LIMIT: Status = 3;
-/// `KILIM_DEVICE`: the device failed.
-pub const DEVICE: Status = 4;
-
-/// `KILIM_INTS`, a kind of [`Attribute`]: `i64`s, booleans as 0 and 1.
-pub const INTS: i32 = 1;
-/// `KILIM_FLOATS`: `f64`s.
-pub const FLOATS: i32 = 2;
-/// `KILIM_TEXTS`: strings that end with a zero.
-pub const TEXTS: i32 = 3;
-/// `KILIM_BYTES`: bytes.
-pub const BYTES: i32 = 4;
-/// `KILIM_TENSORS`: [`Tensor`]s.
-pub const TENSORS: i32 = 5;
-
-/// `KILIM_STORAGE`, a grade of an element type: it can be stored.
-pub const STORAGE: i32 = 1;
-/// `KILIM_ARITHMETIC`: it can be computed with, too.
-pub const ARITHMETIC: i32 = 2;
-/// `KILIM_FAST`: computing with it is fast.
-pub const FAST: i32 = 3;
-
-/// `KILIM_CONSTANT`, a place of a [`Slot`]: a constant of the session.
-pub const CONSTANT: i32 = 1;
-/// `KILIM_PLANNED`: known, but only for this stage.
-pub const PLANNED: i32 = 2;
-/// `KILIM_ARENA`: in the arena, [`Slot::offset`] bytes from its beginning.
-pub const ARENA: i32 = 3;
-/// `KILIM_ALIAS`: the bytes of tensor [`Slot::of`].
-pub const ALIAS: i32 = 4;
-
-/// `KILIM_FLOAT32`; element types are numbered as in ONNX.
-pub const FLOAT32: i32 = 1;
-
 /// `KilimMessage`: room for words of a call that fails.
 #[repr(C)]
 pub struct Message {
@@ -136,6 +91,75 @@ pub struct Description {
     pub kernel_start: f64,
     pub transfer_start: f64,
     pub transfer_bytes_per_second: f64,
+    pub layout_count: usize,
+    pub layouts: *const i32,
+    pub dynamic_shapes: i32,
+    pub half: i32,
+    pub quantized: i32,
+    pub memory: i32,
+}
+
+impl Description {
+    /// What Kilim assumes of a backend that says nothing.
+    pub const UNSAID: Description = Description {
+        device: std::ptr::null(),
+        dtype_count: 0,
+        dtypes: std::ptr::null(),
+        alignment: 64,
+        max_tensor_bytes: u64::MAX,
+        max_arena_bytes: u64::MAX,
+        flops_per_second: 1e10,
+        bytes_per_second: 1e10,
+        kernel_start: 1e-6,
+        transfer_start: 1e-6,
+        transfer_bytes_per_second: 1e10,
+        layout_count: 0,
+        layouts: std::ptr::null(),
+        dynamic_shapes: 1,
+        half: HALF_BY_GRADE,
+        quantized: QUANTIZED_EXACT,
+        memory: MEMORY_DEVICE,
+    };
+}
+
+/// `KilimSubgraph`: connected nodes of one stage that were placed on a backend.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Subgraph {
+    pub tensor_count: usize,
+    pub tensors: *const Tensor,
+    pub escapes: *const u8,
+    pub step_count: usize,
+    pub steps: *const Step,
+}
+
+/// `KilimRewrite`: takes what a backend makes of a [`Subgraph`].
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Rewrite {
+    pub this: *mut c_void,
+    pub refuse: Option<unsafe extern "C" fn(*mut c_void, usize, *const c_char)>,
+    pub replace: Option<unsafe extern "C" fn(*mut c_void, *const usize, usize, *const Step)>,
+}
+
+/// `KilimOption`: an option of a backend's own.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct OptionInfo {
+    pub name: *const c_char,
+    pub kind: i32,
+    pub initial: *const c_char,
+    pub meaning: *const c_char,
+    pub choice_count: usize,
+    pub choices: *const *const c_char,
+}
+
+/// `KilimSetting`: the value of an option.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Setting {
+    pub name: *const c_char,
+    pub value: *const c_char,
 }
 
 /// `KilimSlot`: a tensor of a stage and where it is.
@@ -169,6 +193,18 @@ pub struct Stage {
     pub part_count: usize,
     pub parts: *const usize,
     pub arena_bytes: usize,
+    pub algorithms: *const *const c_char,
+}
+
+/// `KilimTask`: a part of a stage on one backend, or tensors that go from one backend to another.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Task {
+    pub kind: i32,
+    pub backend: usize,
+    pub to: usize,
+    pub part: usize,
+    pub executable: *mut c_void,
 }
 
 /// `KilimContextOptions`: what a session tells its context.
@@ -176,6 +212,14 @@ pub struct Stage {
 #[derive(Clone, Copy)]
 pub struct ContextOptions {
     pub threads: usize,
+    pub spare_memory: i32,
+    pub layout: i32,
+    pub dynamic_shapes: i32,
+    pub half: i32,
+    pub quantized: i32,
+    pub timers: i32,
+    pub setting_count: usize,
+    pub settings: *const Setting,
 }
 
 /// `KilimOutput`: element type and shape of an output; -1 for what is not known.
@@ -199,6 +243,8 @@ pub struct Operator {
 }
 
 type Call = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Message) -> Status;
+type OnKept =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, usize, *mut c_void, *mut Message) -> Status;
 
 /// `KilimBackend`: the table of a backend's functions. [`Backend::this`] is handed to every one of them.
 #[repr(C)]
@@ -263,6 +309,79 @@ pub struct Backend {
     >,
     pub scratch_bytes: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> usize>,
     pub tensor_bytes: Option<unsafe extern "C" fn(*mut c_void, *const Tensor) -> usize>,
+    pub option_count: usize,
+    pub options: *const OptionInfo,
+    pub set_timing: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, i32)>,
+    pub times: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, *mut f64, usize, *mut Message) -> Status,
+    >,
+    pub submit: Option<Call>,
+    pub wait: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, i32, *mut i32, *mut Message) -> Status,
+    >,
+    pub copy: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, usize, usize, *mut Message) -> Status,
+    >,
+    pub keep: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut c_void,
+            usize,
+            *mut *mut c_void,
+            *mut Message,
+        ) -> Status,
+    >,
+    pub use_kept: Option<OnKept>,
+    pub read_kept: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, usize, *mut Message) -> Status,
+    >,
+    pub release_kept: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub save_cache: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> usize>,
+    pub load_cache:
+        Option<unsafe extern "C" fn(*mut c_void, *const c_void, usize, *mut Message) -> Status>,
+    pub is_lost: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> i32>,
+    pub reopen: Option<unsafe extern "C" fn(*mut c_void, *mut Message) -> Status>,
+    pub optimise: Option<
+        unsafe extern "C" fn(*mut c_void, *const Subgraph, *const Rewrite, *mut Message) -> Status,
+    >,
+    pub evaluate: Option<
+        unsafe extern "C" fn(*mut c_void, *const Node, *const *mut c_void, *mut Message) -> Status,
+    >,
+    pub attach: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut c_void,
+            usize,
+            *mut c_void,
+            usize,
+            *mut Message,
+        ) -> Status,
+    >,
+    pub node_layout: Option<unsafe extern "C" fn(*mut c_void, *const Node) -> i32>,
+    pub choice: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *const Node,
+            *mut *const *const c_char,
+            *mut Message,
+        ) -> usize,
+    >,
+    pub schedule: Option<
+        unsafe extern "C" fn(*mut c_void, *const Task, usize, *mut usize, *mut Message) -> Status,
+    >,
+    pub replica: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, *mut *mut c_void, *mut Message) -> Status,
+    >,
+    pub replicate: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut c_void,
+            *mut c_void,
+            *mut *mut c_void,
+            *mut Message,
+        ) -> Status,
+    >,
+    pub is_packed: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, u64) -> i32>,
 }
 
 impl Backend {
@@ -290,6 +409,30 @@ impl Backend {
         bind: None,
         scratch_bytes: None,
         tensor_bytes: None,
+        option_count: 0,
+        options: std::ptr::null(),
+        set_timing: None,
+        times: None,
+        submit: None,
+        wait: None,
+        copy: None,
+        keep: None,
+        use_kept: None,
+        read_kept: None,
+        release_kept: None,
+        save_cache: None,
+        load_cache: None,
+        is_lost: None,
+        reopen: None,
+        optimise: None,
+        evaluate: None,
+        attach: None,
+        node_layout: None,
+        choice: None,
+        schedule: None,
+        replica: None,
+        replicate: None,
+        is_packed: None,
     };
 }
 

@@ -41,8 +41,20 @@ fn the_header_says_what_the_types_say() {
         max_tensor_bytes = "max_tensor_bytes", max_arena_bytes = "max_arena_bytes",
         flops_per_second = "flops_per_second", bytes_per_second = "bytes_per_second",
         kernel_start = "kernel_start", transfer_start = "transfer_start",
-        transfer_bytes_per_second = "transfer_bytes_per_second",
+        transfer_bytes_per_second = "transfer_bytes_per_second", layout_count = "layout_count",
+        layouts = "layouts", dynamic_shapes = "dynamic_shapes", half = "half", quantized = "quantized",
+        memory = "memory",
     });
+    layout!(text, Subgraph, "KilimSubgraph", {
+        tensor_count = "tensor_count", tensors = "tensors", escapes = "escapes", step_count = "step_count",
+        steps = "steps",
+    });
+    layout!(text, Rewrite, "KilimRewrite", { this = "self", refuse = "refuse", replace = "replace" });
+    layout!(text, OptionInfo, "KilimOption", {
+        name = "name", kind = "kind", initial = "initial", meaning = "meaning",
+        choice_count = "choice_count", choices = "choices",
+    });
+    layout!(text, Setting, "KilimSetting", { name = "name", value = "value" });
     layout!(text, Slot, "KilimSlot", {
         tensor = "tensor", place = "place", offset = "offset", of = "of", key = "key",
     });
@@ -50,9 +62,15 @@ fn the_header_says_what_the_types_say() {
     layout!(text, Stage, "KilimStage", {
         tensor_count = "tensor_count", tensors = "tensors", step_count = "step_count", steps = "steps",
         part_count = "part_count", parts = "parts", arena_bytes = "arena_bytes",
+        algorithms = "algorithms",
+    });
+    layout!(text, Task, "KilimTask", {
+        kind = "kind", backend = "backend", to = "to", part = "part", executable = "executable",
     });
     layout!(text, ContextOptions, "KilimContextOptions", {
-        threads = "threads"
+        threads = "threads", spare_memory = "spare_memory", layout = "layout",
+        dynamic_shapes = "dynamic_shapes", half = "half", quantized = "quantized", timers = "timers",
+        setting_count = "setting_count", settings = "settings",
     });
     layout!(text, Output, "KilimOutput", { dtype = "dtype", rank = "rank", shape = "shape" });
     layout!(text, Operator, "KilimOperator", {
@@ -64,7 +82,13 @@ fn the_header_says_what_the_types_say() {
         release_executable = "release_executable", write = "write", run = "run", read = "read",
         begin = "begin", end = "end", bytes = "bytes", operator_count = "operator_count",
         operators = "operators", allocate = "allocate", release = "release", bind = "bind",
-        scratch_bytes = "scratch_bytes", tensor_bytes = "tensor_bytes",
+        scratch_bytes = "scratch_bytes", tensor_bytes = "tensor_bytes", option_count = "option_count",
+        options = "options", set_timing = "set_timing", times = "times", submit = "submit", wait = "wait",
+        copy = "copy", keep = "keep", use_kept = "use", read_kept = "read_kept",
+        release_kept = "release_kept", save_cache = "save_cache", load_cache = "load_cache",
+        is_lost = "is_lost", reopen = "reopen", optimise = "optimise", evaluate = "evaluate", attach = "attach",
+        node_layout = "node_layout", choice = "choice", schedule = "schedule", replica = "replica",
+        replicate = "replicate", is_packed = "is_packed",
     });
     layout!(text, Host, "KilimHost", { version = "version", size = "size", release = "release" });
     text += &format!(

@@ -101,6 +101,7 @@ fn a_panic_becomes_a_status_and_words() {
         part_count: 1,
         parts: parts.as_ptr(),
         arena_bytes: 0,
+        algorithms: std::ptr::null(),
     };
     let mut executable: *mut c_void = null_mut();
     let prepare = table.prepare.unwrap();

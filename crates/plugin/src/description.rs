@@ -1,6 +1,8 @@
 //! What a library says of its backend.
 
-use kilim_core::backend::{BackendConfig, BackendId, Description, Grade, Half, Memory, Speed};
+use kilim_core::backend::{
+    BackendConfig, BackendId, DataLayout, Description, Grade, Half, Memory, Quantized, Speed,
+};
 use kilim_core::{DType, Error, ErrorCode, Result};
 use kilim_plugin_abi as abi;
 
@@ -12,19 +14,7 @@ use crate::library::{Library, owned};
 /// # Errors
 /// `NoBackend` where an alignment, a speed or a time cannot be.
 pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
-    let mut told = abi::Description {
-        device: std::ptr::null(),
-        dtype_count: 0,
-        dtypes: std::ptr::null(),
-        alignment: 64,
-        max_tensor_bytes: u64::MAX,
-        max_arena_bytes: u64::MAX,
-        flops_per_second: 1e10,
-        bytes_per_second: 1e10,
-        kernel_start: 1e-6,
-        transfer_start: 1e-6,
-        transfer_bytes_per_second: 1e10,
-    };
+    let mut told = abi::Description::UNSAID;
     if let Some(describe) = library.table.describe {
         // SAFETY: a function of the table, with its own `this`.
         unsafe { describe(library.table.this, &raw mut told) };
@@ -63,14 +53,24 @@ pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
     // SAFETY: strings of the interface end with a zero.
     let device = unsafe { owned(told.device) };
     let dtypes: Vec<_> = grades.iter().filter_map(grade).collect();
-    let f16 = match dtypes.contains(&(DType::F16, Grade::Fast)) {
+    let by_grade = match dtypes.contains(&(DType::F16, Grade::Fast)) {
         true => Half::Kept,
         false => Half::Off,
     };
+    let memory = match told.memory {
+        abi::MEMORY_DEVICE => Some(Memory::Device),
+        abi::MEMORY_HOST if library.table.attach.is_some() => Some(Memory::Host),
+        _ => None,
+    };
+    let config = config(&told, by_grade, library);
+    let (config, memory) = config.zip(memory).ok_or_else(|| {
+        let message = format!("the backend `{id}` describes a config that cannot be");
+        Error::new(ErrorCode::NoBackend, message)
+    })?;
     Ok(Description {
         device: device.unwrap_or_else(|| "a plug-in".to_string()),
         id,
-        memory: Memory::Device,
+        memory,
         dtypes,
         alignment: told.alignment,
         max_tensor_bytes: told.max_tensor_bytes,
@@ -82,9 +82,42 @@ pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
             transfer_start: told.transfer_start,
             transfer_bytes_per_second: told.transfer_bytes_per_second,
         },
-        config: BackendConfig {
-            f16,
-            ..BackendConfig::default()
+        config,
+    })
+}
+
+/// What the library offers; `None` where it names something that the interface does not have.
+fn config(told: &abi::Description, by_grade: Half, library: &Library) -> Option<BackendConfig> {
+    let layouts = match told.layouts.is_null() {
+        true => &[],
+        // SAFETY: the backend gives as many layouts as it says.
+        false => unsafe { std::slice::from_raw_parts(told.layouts, told.layout_count) },
+    };
+    let layout = |&number: &i32| match number {
+        abi::NCHW => Some(DataLayout::ChannelsFirst),
+        abi::NHWC => Some(DataLayout::ChannelsLast),
+        _ => None,
+    };
+    let layouts: Vec<_> = layouts.iter().map(layout).collect::<Option<_>>()?;
+    let usual = BackendConfig::default();
+    Some(BackendConfig {
+        layouts: match layouts.is_empty() {
+            true => usual.layouts,
+            false => layouts,
         },
+        dynamic_tensors: told.dynamic_shapes != 0,
+        f16: match told.half {
+            abi::HALF_BY_GRADE => by_grade,
+            abi::HALF_OFF => Half::Off,
+            abi::HALF_CHOSEN => Half::Chosen,
+            abi::HALF_KEPT => Half::Kept,
+            _ => return None,
+        },
+        quantized: match told.quantized {
+            abi::QUANTIZED_EXACT => Quantized::Exact,
+            abi::QUANTIZED_NATIVE => Quantized::Native,
+            _ => return None,
+        },
+        timers: library.table.times.is_some(),
     })
 }

@@ -1,9 +1,9 @@
-//! Nodes and stages in the form of the C interface, with what its pointers point to.
+//! Tensors and nodes in the form of the C interface, with what its pointers point to.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 
-use kilim_core::backend::{KernelSpec, Location, Refusal, StageSpec, TensorSpec};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{Attribute, Custom};
 use kilim_core::{DType, Operator, Tensor};
 use kilim_plugin_abi as abi;
@@ -48,6 +48,7 @@ pub fn c_text(text: &str) -> CString {
 
 /// What is told of a tensor: sizes may be unknown.
 pub struct TensorView<'a> {
+    pub name: &'a str,
     pub dtype: DType,
     /// `None` where the rank is unknown, -1 for an unknown size.
     pub shape: Option<Vec<i64>>,
@@ -59,11 +60,17 @@ impl<'a> TensorView<'a> {
     /// What the library is told of a tensor.
     pub fn of(spec: &'a TensorSpec) -> TensorView<'a> {
         TensorView {
+            name: &spec.name,
             dtype: spec.dtype,
             shape: Some(spec.shape.iter().map(|&d| d as i64).collect()),
             value: spec.value.as_ref(),
             bytes: spec.bytes(),
         }
+    }
+
+    /// What is told of the tensor, under another name.
+    pub fn named(self, name: &'a str) -> TensorView<'a> {
+        TensorView { name, ..self }
     }
 }
 
@@ -91,10 +98,10 @@ impl Arena {
     }
 
     /// A tensor whose pointers live as long as the arena; refused where its type has no number.
-    pub fn tensor(&mut self, name: &str, view: &TensorView) -> Result<abi::Tensor, Refusal> {
+    pub fn tensor(&mut self, view: &TensorView) -> Result<abi::Tensor, Refusal> {
         let shape: Box<[i64]> = view.shape.clone().unwrap_or_default().into();
         let tensor = abi::Tensor {
-            name: self.text(name),
+            name: self.text(view.name),
             dtype: number(view.dtype)?,
             rank: view.shape.as_ref().map_or(-1, |s| s.len() as i32),
             shape: shape.as_ptr(),
@@ -117,7 +124,7 @@ impl Arena {
         for view in views {
             list.push(match view {
                 Some(view) => {
-                    let tensor = Box::new(self.tensor("", view)?);
+                    let tensor = Box::new(self.tensor(view)?);
                     let pointer: *const abi::Tensor = &raw const *tensor;
                     self.tensors.push(tensor);
                     pointer
@@ -151,7 +158,7 @@ impl Arena {
             }
             Attribute::Tensor(value) => {
                 let spec = TensorSpec::of(value);
-                let tensor = Box::new(self.tensor(name, &TensorView::of(&spec))?);
+                let tensor = Box::new(self.tensor(&TensorView::of(&spec).named(name))?);
                 let pointer: *const abi::Tensor = &raw const *tensor;
                 self.tensors.push(tensor);
                 self.values.push(value.clone());
@@ -185,6 +192,18 @@ impl Arena {
         let found = (abi::TEXTS, list.len(), list.as_ptr().cast());
         self.pointers.push(list);
         found
+    }
+
+    /// A node as backends are asked about it; it points into this arena.
+    ///
+    /// # Errors
+    /// An element type that the interface does not have.
+    pub fn asked(&mut self, node: &NodeSpec) -> Result<abi::Node, Refusal> {
+        let inputs = node.inputs.iter().map(|s| s.as_ref().map(TensorView::of));
+        let inputs: Vec<_> = inputs.collect();
+        let outputs = node.outputs.iter().map(|s| Some(TensorView::of(s)));
+        let outputs: Vec<_> = outputs.collect();
+        self.node(node.name, node.op, &inputs, &outputs)
     }
 
     /// A node; it points into this arena.
@@ -244,103 +263,4 @@ impl Arena {
         self.attributes.push(list);
         Ok(node)
     }
-}
-
-/// A stage in the interface's form.
-pub struct StageView {
-    _arena: Arena,
-    slots: Vec<abi::Slot>,
-    #[expect(clippy::vec_box, reason = "they are pointed to")]
-    _nodes: Vec<Box<abi::Node>>,
-    steps: Vec<abi::Step>,
-    _indices: Vec<Box<[usize]>>,
-    parts: Vec<usize>,
-    arena_bytes: usize,
-}
-
-impl StageView {
-    /// # Errors
-    /// An element type that the interface does not have.
-    pub fn new(stage: &StageSpec) -> Result<StageView, Refusal> {
-        let mut arena = Arena::default();
-        let mut slots = Vec::with_capacity(stage.tensors.len());
-        for slot in &stage.tensors {
-            let (mut offset, mut of, mut key) = (0, 0, 0);
-            let location = match slot.location {
-                Location::Constant(constant) => {
-                    key = constant.0;
-                    abi::CONSTANT
-                }
-                Location::Planned => abi::PLANNED,
-                Location::Alias(tensor) => {
-                    of = tensor.0;
-                    abi::ALIAS
-                }
-                Location::Arena { offset: at } => {
-                    offset = at;
-                    abi::ARENA
-                }
-                // The planner gives these locations to backends on host memory only.
-                Location::Input | Location::Output => {
-                    return Err(Refusal::new("a tensor of a plug-in lies in host memory"));
-                }
-            };
-            slots.push(abi::Slot {
-                tensor: arena.tensor(&slot.name, &TensorView::of(&slot.spec))?,
-                place: location,
-                offset,
-                of,
-                key,
-            });
-        }
-        let mut nodes = Vec::with_capacity(stage.nodes.len());
-        let mut steps = Vec::with_capacity(stage.nodes.len());
-        let mut indices = Vec::with_capacity(2 * stage.nodes.len());
-        for node in &stage.nodes {
-            let encoded = Box::new(encode(&mut arena, stage, node)?);
-            let inputs = node.inputs.iter().map(|i| i.map_or(abi::ABSENT, |i| i.0));
-            let inputs: Box<[usize]> = inputs.collect();
-            let outputs: Box<[usize]> = node.outputs.iter().map(|o| o.0).collect();
-            steps.push(abi::Step {
-                node: &raw const *encoded,
-                inputs: inputs.as_ptr(),
-                outputs: outputs.as_ptr(),
-            });
-            nodes.push(encoded);
-            indices.extend([inputs, outputs]);
-        }
-        let ends = stage.parts.iter().map(|p| p.end.0);
-        Ok(StageView {
-            _arena: arena,
-            slots,
-            _nodes: nodes,
-            steps,
-            _indices: indices,
-            parts: std::iter::once(0).chain(ends).collect(),
-            arena_bytes: stage.arena_bytes,
-        })
-    }
-
-    /// Points into `self`.
-    pub fn raw(&self) -> abi::Stage {
-        abi::Stage {
-            tensor_count: self.slots.len(),
-            tensors: self.slots.as_ptr(),
-            step_count: self.steps.len(),
-            steps: self.steps.as_ptr(),
-            part_count: self.parts.len() - 1,
-            parts: self.parts.as_ptr(),
-            arena_bytes: self.arena_bytes,
-        }
-    }
-}
-
-fn encode(arena: &mut Arena, stage: &StageSpec, node: &KernelSpec) -> Result<abi::Node, Refusal> {
-    let (inputs, outputs) = stage.specs(node);
-    let inputs: Vec<_> = inputs
-        .iter()
-        .map(|s| s.as_ref().map(TensorView::of))
-        .collect();
-    let outputs: Vec<_> = outputs.iter().map(|s| Some(TensorView::of(s))).collect();
-    arena.node(&node.name, &*node.op, &inputs, &outputs)
 }

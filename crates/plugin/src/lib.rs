@@ -1,21 +1,29 @@
 //! Backends in libraries of their own, behind the C interface of `include/kilim_backend.h`.
 //!
 //! `search` finds and opens a library, `trial` finds out which libraries crash. `backend` makes a [`kilim_core::Backend`] of
-//! one: `description` is what it says of itself, `operators` what it brings, `context` a session's part of it, `executable`
-//! runs stages, `memory` has the blocks that these lie in. `encode` puts nodes and stages into C, `attributes` what an operator
+//! one: `description` is what it says of itself, `options` what users can ask of it, `operators` what it brings, `rewrite` what it makes of connected nodes, `context` a
+//! session's part of it, `executable` runs stages, `host` has what these share with the host, `memory` has the blocks that these lie in, `kept` the tensors that outlive
+//! them. `encode` puts nodes into C, `stage` stages, `attributes` what an operator
 //! says of itself.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod attributes;
 mod backend;
+mod choice;
 mod context;
 mod description;
 mod encode;
 mod executable;
+mod host;
+mod kept;
 mod library;
 mod memory;
 mod operators;
+mod options;
+mod rewrite;
+mod schedule;
 mod search;
+mod stage;
 mod trial;
 
 pub use attributes::attributes;

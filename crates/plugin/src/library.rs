@@ -134,6 +134,9 @@ impl Library {
             );
         }
         let planned = table.allocate.is_some() || table.release.is_some() || table.bind.is_some();
+        let keeps = table.keep.is_some() || table.use_kept.is_some();
+        let keeps = keeps || table.read_kept.is_some() || table.release_kept.is_some();
+        let contexts = table.create_context.is_some() || table.replica.is_some();
         let needed = [
             ("supports", table.supports.is_some()),
             ("prepare", table.prepare.is_some()),
@@ -143,11 +146,40 @@ impl Library {
             ("read", table.read.is_some()),
             (
                 "release_context",
-                table.create_context.is_none() || table.release_context.is_some(),
+                !contexts || table.release_context.is_some(),
             ),
             ("allocate", !planned || table.allocate.is_some()),
             ("release", !planned || table.release.is_some()),
             ("bind", !planned || table.bind.is_some()),
+            (
+                "set_timing",
+                table.times.is_none() || table.set_timing.is_some(),
+            ),
+            ("times", table.set_timing.is_none() || table.times.is_some()),
+            ("submit", table.wait.is_none() || table.submit.is_some()),
+            ("wait", table.submit.is_none() || table.wait.is_some()),
+            ("keep", !keeps || table.keep.is_some()),
+            ("use", !keeps || table.use_kept.is_some()),
+            ("read_kept", !keeps || table.read_kept.is_some()),
+            ("release_kept", !keeps || table.release_kept.is_some()),
+            (
+                "save_cache",
+                table.load_cache.is_none() || table.save_cache.is_some(),
+            ),
+            (
+                "load_cache",
+                table.save_cache.is_none() || table.load_cache.is_some(),
+            ),
+            ("is_lost", table.reopen.is_none() || table.is_lost.is_some()),
+            ("reopen", table.is_lost.is_none() || table.reopen.is_some()),
+            (
+                "replica",
+                table.replicate.is_none() || table.replica.is_some(),
+            ),
+            (
+                "replicate",
+                table.replica.is_none() || table.replicate.is_some(),
+            ),
         ];
         if let Some((name, _)) = needed.iter().find(|(_, there)| !there) {
             return Err(wrong(&format!("has a backend without `{name}`")));

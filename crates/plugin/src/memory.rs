@@ -39,7 +39,7 @@ impl Allocator for PluginAllocator {
     fn tensor_bytes(&self, tensor: &TensorSpec) -> usize {
         let table = &self.library.table;
         let mut arena = Arena::default();
-        let told = arena.tensor("", &TensorView::of(tensor));
+        let told = arena.tensor(&TensorView::of(tensor));
         match (table.tensor_bytes, told) {
             // SAFETY: a function of the table; the tensor points into the arena, which lives.
             (Some(bytes), Ok(told)) => unsafe { bytes(table.this, &raw const told) },

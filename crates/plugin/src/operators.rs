@@ -46,7 +46,8 @@ fn infer(
         return Ok(vec![Fact::default(); ctx.outputs]);
     }
     let size = |d: &Dim| d.known().map_or(-1, |n| n as i64);
-    let view = |dtype: DType, shape: Option<&Shape>| TensorView {
+    let view = |name, dtype: DType, shape: Option<&Shape>| TensorView {
+        name,
         dtype,
         shape: shape.map(|s| s.0.iter().map(size).collect()),
         value: None,
@@ -55,20 +56,29 @@ fn infer(
     let inputs: Vec<_> = ctx
         .inputs
         .iter()
-        .map(|i| {
-            let input = i.as_ref()?;
-            let mut view = view(input.fact.dtype?, input.fact.shape.as_ref());
+        .enumerate()
+        .map(|(i, input)| {
+            let input = input.as_ref()?;
+            let name = ctx.names.input(i);
+            let mut view = view(name, input.fact.dtype?, input.fact.shape.as_ref());
             view.value = input.value.as_ref();
             view.bytes = input.value.as_ref().map_or(0, |v| v.byte_len());
             Some(view)
         })
         .collect();
     let outputs: Vec<_> = (0..ctx.outputs)
-        .map(|_| Some(view(DType::F32, None)))
+        .map(|i| Some(view(ctx.names.output(i), DType::F32, None)))
         .collect();
     let mut arena = Arena::default();
     let node = arena
-        .custom_node("", domain, name, &attributes.0, &inputs, &outputs)
+        .custom_node(
+            ctx.names.node(),
+            domain,
+            name,
+            &attributes.0,
+            &inputs,
+            &outputs,
+        )
         .map_err(|r| unsupported(r.reason))?;
     let empty = abi::Output {
         dtype: 0,

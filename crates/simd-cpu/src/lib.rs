@@ -17,6 +17,7 @@ mod pool;
 mod quantized;
 mod recurrent;
 mod reduce;
+pub mod roofline;
 mod rotary;
 mod rows;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub fn backend() -> CpuBackend {
 /// Every kernel of [`backend`].
 pub fn kernels() -> KernelRegistry {
     let mut registry = KernelRegistry::default();
+    registry.begin("SIMD");
     attention::register(&mut registry);
     conv::register(&mut registry);
     matmul::register(&mut registry);
@@ -50,6 +52,7 @@ pub fn kernels() -> KernelRegistry {
     rotary::register(&mut registry);
     reduce::register(&mut registry);
     arg::register(&mut registry);
+    registry.begin("reference");
     kilim_reference_cpu::add_reference(&mut registry);
     registry
 }

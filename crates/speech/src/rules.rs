@@ -86,7 +86,7 @@ impl Rules {
     }
 }
 
-fn log_sum_exp(scores: &[f64]) -> f64 {
+pub(crate) fn log_sum_exp(scores: &[f64]) -> f64 {
     let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if highest.is_infinite() {
         return highest;

@@ -94,6 +94,9 @@ pub(crate) const RATES: RangeInclusive<usize> = 1_000..=768_000;
 /// A model that is not told so says no more words than this.
 const WORDS: usize = 448;
 
+/// Temperatures that Whisper's program draws words at, one after the other (github.com/openai/whisper, `transcribe.py`).
+const TEMPERATURES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0];
+
 /// The words a second that Moonshine's authors let their model say (github.com/moonshine-ai/moonshine).
 const MOONSHINE_WORDS_EACH_SECOND: f64 = 6.5;
 /// Seconds of sound that Moonshine was trained on at most (Jeffries et al., Moonshine: Speech Recognition for Live Transcription, 2024).
@@ -187,6 +190,22 @@ impl Settings {
     /// The words for times, where there are such.
     pub fn times(&self) -> Option<&Times> {
         self.times.as_ref()
+    }
+
+    /// Whisper's word for a window in which nobody speaks, which stands before the one for no times.
+    pub(crate) fn nothing_said(&self) -> Option<u32> {
+        let word = self.times.as_ref()?.none.checked_sub(1)?;
+        let named = self.languages.iter().chain(self.tasks.iter());
+        let taken = word == self.start || named.into_iter().any(|(_, id)| id == word);
+        (!taken).then_some(word)
+    }
+
+    /// How freely words are drawn where nothing else is wanted: Whisper's temperatures for Whisper, the likeliest words for Moonshine.
+    pub fn temperatures(&self) -> &'static [f64] {
+        match self.most {
+            Most::Words(_) => &TEMPERATURES,
+            Most::EachSecond(_) => &TEMPERATURES[..1],
+        }
     }
 
     /// Words of a window of so many samples, with its prompt.

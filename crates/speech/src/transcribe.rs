@@ -24,6 +24,10 @@ pub struct Segment {
     pub end: f64,
     pub text: String,
     pub words: Vec<u32>,
+    /// The mean of the natural logarithms of the probabilities of all words of its window: 0 where the model is sure.
+    pub certainty: f64,
+    /// Whether the model came to no end of the text, so that more may have been said.
+    pub cut: bool,
 }
 
 /// What was said.
@@ -85,6 +89,8 @@ pub async fn transcribe(
                 end: start + part.end,
                 text: text_of(tokenizer, &part.words)?,
                 words: part.words,
+                certainty: part.certainty,
+                cut: part.cut,
             };
             show(&segment, at as f64 / rate);
             transcript.segments.push(segment);

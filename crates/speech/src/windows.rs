@@ -18,6 +18,11 @@ pub struct Part {
     pub end: f64,
     /// Words of text.
     pub words: Vec<u32>,
+    /// The mean of the natural logarithms of the probabilities of all words of the window: 0 where the model is sure, Whisper's authors doubt
+    /// what is below −1.
+    pub certainty: f64,
+    /// Whether the model came to no end of this text, so that more may have been said.
+    pub cut: bool,
 }
 
 impl Settings {
@@ -63,13 +68,18 @@ fn quietest(samples: &[f32], rate: f64) -> usize {
 /// The parts of a window of so many seconds, and how much of it is done with: where a sentence goes on behind the window, it is heard again
 /// from the begin on.
 fn parts_of(heard: Heard, times: Option<&Times>, seconds: f64) -> (Vec<Part>, f64) {
-    let whole = |words: Vec<u32>| Part {
+    let certainty = heard.certainty;
+    let whole = |words: Vec<u32>, cut: bool| Part {
         start: 0.0,
         end: seconds,
         words,
+        certainty,
+        cut,
     };
     let Some(times) = times else {
-        return (vec![whole(heard.words)], seconds);
+        let part = whole(heard.words, heard.cut);
+        let said = !part.words.is_empty();
+        return (Vec::from_iter(said.then_some(part)), seconds);
     };
     let mut parts = Vec::new();
     let mut open: Option<Part> = None;
@@ -80,12 +90,12 @@ fn parts_of(heard: Heard, times: Option<&Times>, seconds: f64) -> (Vec<Part>, f6
                 None => {
                     open = Some(Part {
                         start: at,
-                        ..whole(Vec::new())
+                        ..whole(Vec::new(), false)
                     })
                 }
             },
             None => {
-                let part = open.get_or_insert_with(|| whole(Vec::new()));
+                let part = open.get_or_insert_with(|| whole(Vec::new(), false));
                 part.words.push(word);
             }
         }
@@ -96,6 +106,10 @@ fn parts_of(heard: Heard, times: Option<&Times>, seconds: f64) -> (Vec<Part>, f6
         // A sentence goes on behind the window, or begins in it behind one that ended.
         Some(end) if (cut.is_some() || begun) && end > 0.0 => (parts, end),
         _ => {
+            let cut = cut.map(|part| Part {
+                cut: heard.cut,
+                ..part
+            });
             parts.extend(cut);
             (parts, seconds)
         }
@@ -117,6 +131,8 @@ mod tests {
         let heard = Heard {
             words: words.to_vec(),
             language: None,
+            certainty: 0.0,
+            cut: false,
         };
         let (parts, passed) = parts_of(heard, Some(&TIMES), 30.0);
         let parts = parts.into_iter().map(|p| (p.start, p.end, p.words));
@@ -146,6 +162,26 @@ mod tests {
         let still = super::tests::parts(&[100, 1, 100, 100, 2]);
         let expected = vec![(0.0, 0.0, vec![1]), (0.0, 30.0, vec![2])];
         assert_eq!(still, (expected, 30.0));
+    }
+
+    #[test]
+    fn a_text_without_an_end_says_so() {
+        let heard = |words: &[u32]| Heard {
+            words: words.to_vec(),
+            language: None,
+            certainty: -0.5,
+            cut: true,
+        };
+        let cut = |times: Option<&Times>, words: &[u32]| -> Vec<bool> {
+            let (parts, _) = parts_of(heard(words), times, 30.0);
+            assert!(parts.iter().all(|part| part.certainty == -0.5));
+            parts.iter().map(|part| part.cut).collect()
+        };
+        assert_eq!(cut(None, &[1, 2]), [true]);
+        assert!(cut(None, &[]).is_empty());
+        assert_eq!(cut(Some(&TIMES), &[100, 1, 2]), [true]);
+        // What follows is heard again.
+        assert_eq!(cut(Some(&TIMES), &[100, 1, 104, 104, 2]), [false]);
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn wanted(heard: &Heard) -> Wanted {
         language: heard.language.clone(),
         translate: heard.translate,
         times: heard.times,
+        ..Wanted::default()
     }
 }
 
@@ -132,6 +133,7 @@ fn models_hear_what_transformers_heard() {
             block_on(listener.hear(&samples, &run)).unwrap();
             let made = block_on(listener.words(&wanted(heard), &run)).unwrap();
             assert_eq!(made.words, heard.words, "{}, {i}", case.name);
+            assert!(!made.cut && made.certainty > -0.5, "{made:?}");
         }
         assert!(case.heard.iter().any(|heard| heard.words.len() > 4));
     }
@@ -278,4 +280,84 @@ fn what_a_model_does_not_know_is_an_error() {
     };
     let error = block_on(moonshine.words(&times, &run)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::InvalidValue);
+}
+
+/// What a Whisper with these settings makes of the first sound, drawing words at these temperatures.
+fn heard_at(material: &Material, settings: Settings, temperatures: &[f64]) -> kilim_speech::Heard {
+    let mut listener = material.listener_with("whisper", &["cpu"], settings);
+    let run = RunOptions::default();
+    let case = material.index.cases.iter().find(|c| c.name == "whisper");
+    let samples = case.unwrap().heard[0].sound.samples();
+    block_on(listener.hear(&samples, &run)).unwrap();
+    let wanted = Wanted {
+        temperatures: Some(temperatures.to_vec()),
+        ..Wanted::default()
+    };
+    block_on(listener.words(&wanted, &run)).unwrap()
+}
+
+#[test]
+fn a_text_that_is_doubted_is_made_again() {
+    let material = Material::new();
+    let heard = |temperatures: &[f64]| {
+        let settings = material.settings("whisper");
+        heard_at(&material, settings, temperatures)
+    };
+    let likeliest = heard(&[0.0]);
+    assert!(likeliest.certainty > -0.5, "{likeliest:?}");
+    let wild = heard(&[50.0]);
+    assert!(wild.certainty < -1.0, "{wild:?}");
+    assert_ne!(wild.words, likeliest.words);
+    assert_eq!(wild, heard(&[50.0]), "words are drawn by a seed");
+    // The language was found out before: the first words go through the decoder together.
+    let again = heard(&[50.0, 0.0, 70.0]);
+    assert_eq!(
+        (again.words, again.language),
+        (likeliest.words, likeliest.language)
+    );
+}
+
+#[test]
+fn a_text_without_an_end_is_made_again_and_says_so() {
+    let material = Material::new();
+    let endless = || {
+        material.settings_with("whisper", |text| {
+            let mut said: serde_json::Value = serde_json::from_str(text).unwrap();
+            let end = said["eos_token_id"].clone();
+            said["suppress_tokens"].as_array_mut().unwrap().push(end);
+            said.to_string()
+        })
+    };
+    let greedy = heard_at(&material, endless(), &[0.0]);
+    assert!(greedy.cut, "{greedy:?}");
+    let again = heard_at(&material, endless(), &[0.0, 2.0]);
+    assert!(again.cut && again.words != greedy.words, "{again:?}");
+    let none = Wanted {
+        temperatures: Some(Vec::new()),
+        ..Wanted::default()
+    };
+    let mut listener = material.listener("whisper", &["cpu"]);
+    let run = RunOptions::default();
+    block_on(listener.hear(&vec![0.1; 3000], &run)).unwrap();
+    let error = block_on(listener.words(&none, &run)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+}
+
+/// The model begins with the word for English where it is sure of that; here this is the one that says that nobody speaks.
+#[test]
+fn a_doubted_text_of_silence_is_none() {
+    let material = Material::new();
+    let silent = || {
+        material.settings_with("whisper", |text| {
+            let mut said: serde_json::Value = serde_json::from_str(text).unwrap();
+            said["is_multilingual"] = false.into();
+            said["no_timestamps_token_id"] = 303.into();
+            said.as_object_mut().unwrap().remove("task_to_id");
+            said.to_string()
+        })
+    };
+    let doubted = heard_at(&material, silent(), &[50.0, 60.0]);
+    assert_eq!((doubted.words, doubted.cut), (vec![], false));
+    let settings = material.settings("whisper");
+    assert!(!heard_at(&material, settings, &[50.0]).words.is_empty());
 }

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use kilim_core::{Error, ErrorCode, Result};
+use kilim_formats::safetensors;
 use serde::de::DeserializeOwned;
 
 use crate::chat::Chat;
@@ -12,7 +13,8 @@ use crate::gguf::GgufText;
 use crate::settings::{GenAi, HuggingFace, Settings, parse_settings};
 use crate::tokenizer::Tokenizer;
 
-/// A language model as Hugging Face (`config.json`, `generation_config.json`, models in the folder or in `onnx/`) or
+/// A language model as Hugging Face (`config.json`, `generation_config.json`, models in the folder or in `onnx/`, else weights in
+/// `model.safetensors` or the files that its index lists) or
 /// onnxruntime-genai (`genai_config.json`) lay it out, with `tokenizer.json` and perhaps a chat template; or a GGUF file, which
 /// has all of it.
 pub struct Folder {
@@ -42,10 +44,10 @@ impl Folder {
             });
         }
         let genai: Option<GenAi> = read_json(&path.join("genai_config.json"))?;
-        let (named, settings) = match genai {
+        let (named, mut settings) = match genai {
             Some(config) => (Some(path.join(config.file())), config.settings()?),
             None => {
-                let config = path.join("config.json");
+                let config = path.join(CONFIG);
                 let config: HuggingFace = read_json(&config)?.ok_or_else(|| missing(&config))?;
                 let generation = read_json(&path.join("generation_config.json"))?;
                 (None, config.settings(generation.unwrap_or_default()))
@@ -58,6 +60,11 @@ impl Folder {
         };
         if !model.is_file() {
             return Err(missing(&model));
+        }
+        if is_of_transformers(&model) {
+            let config = path.join(CONFIG);
+            let bytes = fs::read(&config).map_err(|e| unreadable(&config, &e))?;
+            settings.context = Some(safetensors::context(&bytes)?);
         }
         Ok(Folder {
             path: path.to_path_buf(),
@@ -100,7 +107,7 @@ impl Folder {
 
 /// The GGUF file of a folder without settings, where there is one.
 fn only_gguf(path: &Path) -> Option<PathBuf> {
-    let settings = ["genai_config.json", "config.json"];
+    let settings = ["genai_config.json", CONFIG];
     if settings.iter().any(|name| path.join(name).is_file()) {
         return None;
     }
@@ -141,7 +148,19 @@ fn too_large(file: &Path) -> Error {
     Error::new(ErrorCode::Limit, message)
 }
 
-/// The model of a folder of Hugging Face's layout: `model.onnx`, or the only one that there is.
+/// The settings of a model, which stand for it where its weights lie beside them.
+const CONFIG: &str = "config.json";
+
+/// Whether a model is settings and weights, whose network may end a text before the settings alone would.
+fn is_of_transformers(model: &Path) -> bool {
+    model.ends_with(CONFIG) || model.extension().is_some_and(|end| end == "safetensors")
+}
+
+/// What says where the weights of a folder without models lie: they themselves, or their list.
+const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];
+
+/// The model of a folder of Hugging Face's layout: `model.onnx`, or the only one that there is; the settings where there are
+/// weights of transformers in place of one.
 fn only_model(path: &Path) -> Result<PathBuf> {
     let mut models = Vec::new();
     for folder in [path.join("onnx"), path.to_path_buf()] {
@@ -160,6 +179,7 @@ fn only_model(path: &Path) -> Result<PathBuf> {
     let chosen = usual("model.onnx").or_else(|| usual("decoder_model_merged.onnx"));
     match (chosen, models.as_slice()) {
         (Some(model), _) | (None, [model]) => Ok(model.clone()),
+        (None, []) if WEIGHTS.iter().any(|name| path.join(name).is_file()) => Ok(path.join(CONFIG)),
         (None, []) => Err(missing(&path.join("onnx/model.onnx"))),
         (None, several) => {
             let names = several.iter().map(|m| m.strip_prefix(path).unwrap_or(m));

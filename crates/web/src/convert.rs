@@ -7,7 +7,7 @@ use kilim_core::{DType, Datum, Dim, Error, ErrorCode, Kind, Map, Result, Shape, 
 use wasm_bindgen::{JsCast, JsValue};
 
 /// An object of the given fields; those that are `None` are left out.
-fn object<const N: usize>(fields: [(&str, Option<JsValue>); N]) -> JsValue {
+pub fn object<const N: usize>(fields: [(&str, Option<JsValue>); N]) -> JsValue {
     let object = Object::new();
     for (name, value) in fields {
         if let Some(value) = value {
@@ -34,7 +34,7 @@ pub fn error(error: &Error) -> JsValue {
 }
 
 /// What a caller gave is not of the form that the bindings take.
-fn malformed(what: &str, expected: &str) -> Error {
+pub fn malformed(what: &str, expected: &str) -> Error {
     Error::new(ErrorCode::InvalidValue, format!("{what} is malformed")).with_expected(expected)
 }
 
@@ -95,7 +95,7 @@ pub fn strings(value: &JsValue, what: &str) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// `DType` for an unknown type, `Shape` where the bytes do not fill the dimensions.
-fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
+pub fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
     let get = |name: &str| {
         let missing = || malformed(&format!("the tensor's `{name}`"), "a value");
         field(value, name).ok_or_else(missing)
@@ -164,7 +164,8 @@ pub fn kept_object(name: &str, number: u32, dtype: DType, shape: &[usize]) -> Js
     ])
 }
 
-fn sizes(shape: &[usize]) -> JsValue {
+/// An array of numbers.
+pub fn sizes(shape: &[usize]) -> JsValue {
     let sizes = shape.iter().map(|&size| JsValue::from_f64(size as f64));
     sizes.collect::<Array>().into()
 }

@@ -2,6 +2,7 @@
 //! TypeScript gives them their public form; here nothing is done twice that it can do.
 #![cfg(target_arch = "wasm32")]
 
+mod backend;
 mod calibrate;
 mod callback;
 mod convert;

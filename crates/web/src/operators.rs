@@ -113,7 +113,11 @@ fn set(object: &Object, name: &str, value: &JsValue) {
     let _ = Reflect::set(object, &name.into(), value);
 }
 
-fn attributes_object(attributes: &Attributes) -> Result<JsValue> {
+/// The attributes of a node by their names; see `Attributes` of `www/package/src/operators.ts`.
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn attributes_object(attributes: &Attributes) -> Result<JsValue> {
     let object = Object::new();
     for (name, value) in &attributes.0 {
         let value: JsValue = match value {

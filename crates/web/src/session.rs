@@ -51,7 +51,7 @@ pub struct WasmSession {
 impl WasmSession {
     /// Loads the first of `files`, which errors call by the first of `names` unless that is empty; the
     /// others are those that it refers to, by the other `names`. `options` are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
-    /// operators?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
+    /// operators?, brought?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -271,6 +271,9 @@ async fn load(
     options.pictures = pictures;
     options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
+    if let Some(backends) = convert::field(given, "brought") {
+        crate::backend::bring(&Runtime::shared(), &backends)?;
+    }
     kilim::load(ModelSource::Bytes { model, external }, options).await
 }
 

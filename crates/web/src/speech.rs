@@ -65,7 +65,7 @@ impl WasmSession {
     }
 
     /// What was said in a window of so many samples: a promise of `{parts, passed, language}` as JSON. The only one of `feeds` is what an encoder made of it.
-    /// `wanted` is `{language?, translate?, times?}` as JSON. `stopped` is as of [`WasmSession::run`].
+    /// `wanted` is `{language?, translate?, times?, temperatures?}` as JSON. `stopped` is as of [`WasmSession::run`].
     #[wasm_bindgen(js_name = hearWindow)]
     pub fn hear_window(
         &self,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState,
-    DataLayout, Description, Grade, Half, LocalFuture, Memory, NodeSpec, Refusal,
+    DataLayout, Description, DeviceOption, DeviceOptions, Grade, Half, LocalFuture, Memory,
+    NodeSpec, Refusal,
 };
 use kilim_core::ops::Cost;
 use kilim_core::tuning::Choice;
@@ -12,7 +13,8 @@ use kilim_core::{DType, Error, ErrorCode, Result};
 
 use crate::context::{Shared, WgpuContext};
 use crate::device::allocator::GpuAllocator;
-use crate::device::gpu::Gpu;
+use crate::device::gpu::{self, Gpu};
+use crate::device::selection::{self, Selection};
 use crate::device::{self, Device};
 use crate::kernels::Kernels;
 use crate::lowering::{self, Lowered, Lowers, Stop};
@@ -23,6 +25,8 @@ pub struct WgpuBackend {
     kernels: Arc<Kernels>,
     software: bool,
     description: Description,
+    /// Which GPU is opened again where it was lost.
+    selection: Selection,
 }
 
 impl WgpuBackend {
@@ -31,14 +35,19 @@ impl WgpuBackend {
     /// What web developers call it.
     pub const ALIAS: &str = "webgpu";
 
-    /// Opens the fastest GPU there is.
+    /// Opens the GPU that the options ask for, the fastest where they say nothing.
     ///
     /// # Errors
-    /// `Device` where there is no GPU or it cannot be opened.
-    pub async fn new() -> Result<WgpuBackend> {
-        let gpu = Gpu::open().await?;
+    /// `Device` where there is no such GPU or it cannot be opened, `InvalidValue` for options that the backend does
+    /// not have.
+    pub async fn new(options: &DeviceOptions) -> Result<WgpuBackend> {
+        let selection = Selection::of(options)?;
+        let gpu = Gpu::open(&selection).await?;
         let software = gpu.info.device_type == wgpu::DeviceType::Cpu;
-        Ok(WgpuBackend::on(gpu, software))
+        Ok(WgpuBackend {
+            selection,
+            ..WgpuBackend::on(gpu, software)
+        })
     }
 
     /// The backend on `gpu`, with the kernels for devices that are a CPU if `software`, else with those for
@@ -50,7 +59,7 @@ impl WgpuBackend {
         };
         let description = Description {
             id: WgpuBackend::ID,
-            device: gpu.describe_device(),
+            device: selection::describe(&gpu.info),
             memory: Memory::Device,
             dtypes: vec![
                 (DType::F32, Grade::Fast),
@@ -84,6 +93,7 @@ impl WgpuBackend {
             kernels: Arc::new(Kernels::all()),
             software,
             description,
+            selection: Selection::default(),
         }
     }
 
@@ -100,6 +110,19 @@ impl WgpuBackend {
 impl Backend for WgpuBackend {
     fn describe(&self) -> &Description {
         &self.description
+    }
+
+    fn options(&self) -> &[DeviceOption] {
+        selection::OPTIONS
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn devices(&self) -> LocalFuture<'_, Vec<String>> {
+        Box::pin(async {
+            let adapters = selection::all(&gpu::instance()).await;
+            let infos = adapters.iter().map(wgpu::Adapter::get_info);
+            infos.map(|info| selection::describe(&info)).collect()
+        })
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
@@ -141,12 +164,13 @@ impl Backend for WgpuBackend {
             if !old.is_lost() {
                 return Ok(());
             }
-            let gpu = Gpu::open().await?;
-            if gpu.describe_device() != self.description.device || gpu.limits != old.limits {
+            let gpu = Gpu::open(&self.selection).await?;
+            let device = selection::describe(&gpu.info);
+            if device != self.description.device || gpu.limits != old.limits {
                 return Err(
                     Error::new(ErrorCode::Device, "another GPU came back than was lost")
                         .with_expected(&self.description.device)
-                        .with_got(gpu.describe_device()),
+                        .with_got(device),
                 );
             }
             self.device.replace(gpu);

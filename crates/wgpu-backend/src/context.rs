@@ -39,6 +39,7 @@ impl Shared {
             max_binding: self.gpu.max_binding(),
             max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
             software: self.software,
+            busy: self.gpu.busy(),
             half: self.gpu.half,
         }
     }

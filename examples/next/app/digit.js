@@ -1,23 +1,18 @@
 'use client';
 
-import { load } from 'kilim';
+import { Tensor, load } from 'kilim';
 import { useEffect, useState } from 'react';
 
 let loading;
 /** One session for the whole application, loaded when it is needed first. */
 const digits = () => (loading ??= load('/digits.onnx'));
 
-/** A picture as the model expects it: 28 by 28 pixels of grey from 0 to 1. */
-async function digitPixels(file) {
-  const context = new OffscreenCanvas(28, 28).getContext('2d');
-  context.drawImage(await createImageBitmap(file), 0, 0, 28, 28);
-  const { data } = context.getImageData(0, 0, 28, 28);
-  return Float32Array.from({ length: 28 * 28 }, (_, i) => data[i * 4] / 255);
-}
+/** 28 by 28 pixels of grey from 0 to 1. */
+const digitTensor = (file) => Tensor.from(file, { size: 28, channels: 'gray' });
 
 async function answer(file) {
   const session = await digits();
-  const { probabilities } = await session.run({ image: await digitPixels(file) });
+  const { probabilities } = await session.run({ image: await digitTensor(file) });
   const best = probabilities.data.indexOf(Math.max(...probabilities.data));
   return `${best} (${Math.round(probabilities.data[best] * 100)} %)`;
 }

@@ -7,13 +7,14 @@ use std::ffi::CStr;
 
 use kilim_plugin_abi::FLOAT32;
 use kilim_plugin_abi::guest::{
-    Data, Failure, Guest, Kernel, Node, OperatorDef, OutputInfo, Result,
+    Data, Failure, Guest, Kernel, Node, OperatorDef, OptionDef, OptionKind, OutputInfo, Result,
+    Settings,
 };
 
 struct Cube;
 
 /// A function of each element.
-fn pointwise(f: fn(f32) -> f32) -> Result<Box<dyn Kernel>> {
+fn pointwise(f: impl Fn(f32) -> f32 + Send + 'static) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(
         move |inputs: &[Option<&Data>], outputs: &mut [Data]| {
             let [Some(x)] = inputs else {
@@ -53,6 +54,25 @@ impl Guest for Cube {
             name: c"Cube",
             infer: like_the_input,
         }]
+    }
+
+    fn options() -> &'static [OptionDef] {
+        &[OptionDef {
+            name: c"limit",
+            kind: OptionKind::Number,
+            initial: c"1e30",
+            meaning: c"the largest magnitude that a cube has",
+        }]
+    }
+
+    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+        let limit = settings
+            .number("limit")
+            .map_or(f32::MAX, |n| n.abs() as f32);
+        match (node.domain, node.op) {
+            ("com.example", "Cube") => pointwise(move |x| (x * x * x).clamp(-limit, limit)),
+            _ => self.kernel(node),
+        }
     }
 }
 

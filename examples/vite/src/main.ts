@@ -1,5 +1,4 @@
-import { KilimError, load } from 'kilim';
-import { digitPixels } from './picture';
+import { KilimError, Tensor, load } from 'kilim';
 
 const file = document.getElementById('file') as HTMLInputElement;
 const answer = document.getElementById('answer') as HTMLOutputElement;
@@ -12,7 +11,7 @@ file.addEventListener('change', async () => {
   if (!picture) return;
   try {
     const session = await loading;
-    const { probabilities } = await session.run({ image: await digitPixels(picture) });
+    const { probabilities } = await session.run({ image: await Tensor.from(picture, { size: 28, channels: 'gray' }) });
     const scores = Array.from(probabilities?.data ?? [], Number);
     const best = scores.indexOf(Math.max(...scores));
     answer.textContent = `${best} (${Math.round((scores[best] ?? 0) * 100)} %)`;

@@ -63,7 +63,11 @@ fn keys_of(row0: u32, part: u32, head: u32) -> vec3<u32> {
     let one = row0 / p.queries == last / p.queries;
     let lowest = select(0u, row0 % p.queries, one);
     let highest = select(p.queries - 1u, last % p.queries, one);
-    let first = u32(clamp(window.x + i32(lowest), i32(part * p.part), FAR));
+    var first = u32(clamp(window.x + i32(lowest), i32(part * p.part), FAR));
+#if PARTS
+    // Rows look at whole blocks, which must not reach into the next part.
+    first -= first % KEYS;
+#endif
     let end = min(length, (part + 1u) * p.part);
     return vec3<u32>(first, u32(clamp(window.y + i32(highest), 0, i32(end))), length);
 }

@@ -51,7 +51,7 @@ fn read_a(r: Row, t: Tap) -> UnitA {
 #endif
 }
 
-#if !TILED
+#if FETCH == direct
 #if READ_A == conv4
 const CHANNELS = 4u;
 #else

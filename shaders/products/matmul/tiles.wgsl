@@ -22,7 +22,7 @@ const STEP = QUADS + 1u;
 // Quads of a that each thread brings into the tile.
 const LOADS = TM * QUADS / THREADS;
 
-#if TILED
+#if FETCH != direct
 var<workgroup> tile_a: array<vec4<f32>, TM * STEP>;
 var<workgroup> tile_b: array<vec4<f32>, TK * SIDE>;
 #endif
@@ -35,7 +35,15 @@ fn add(sum: vec4<f32>, a: vec4<f32>, b: mat4x4<f32>) -> vec4<f32> {
 fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
     let m0 = group.x * TM;
     let n0 = group.y * TN;
+#if FETCH == parts
+    let base = walk_both(group.z / p.parted.parts);
+    let first = (group.z % p.parted.parts) * p.parted.part;
+    let end = min(first + p.parted.part, p.product.k);
+#else
     let base = walk_both(group.z);
+    const first = 0u;
+    let end = p.product.k;
+#endif
     let base_a = u32(base.x);
     let base_b = u32(base.y);
     let n = n0 + local.x * 4u;
@@ -46,7 +54,7 @@ fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
     var sum2 = vec4<f32>(0.0);
     var sum3 = vec4<f32>(0.0);
 #endif
-#if TILED
+#if FETCH != direct
     // A thread always brings the same rows and the same quad of every tile.
     let quad = thread % QUADS;
     let line = thread / QUADS;
@@ -55,7 +63,7 @@ fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
     for (var i = 0u; i < LOADS; i++) {
         rows[i] = row_of(m0 + line + i * step, base_a);
     }
-    for (var k0 = 0u; k0 < p.product.k; k0 += TK) {
+    for (var k0 = first; k0 < end; k0 += TK) {
         let taps = taps_of(k0 + quad * 4u);
         for (var i = 0u; i < LOADS; i++) {
             tile_a[(line + i * step) * STEP + quad] = load_a(rows[i], taps);
@@ -158,7 +166,7 @@ fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
     }
 #endif
 #endif
-#if !TILED && READ_A == strided
+#if FETCH == direct && READ_A == strided
 #elif TILE != flat
     var sums = array<vec4<f32>, 4>(sum0, sum1, sum2, sum3);
 #else

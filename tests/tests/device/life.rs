@@ -164,7 +164,7 @@ impl Drop for NotedExecutable {
     }
 }
 
-fn open_noted() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+fn open_noted(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
     log("open");
     let noted: Arc<dyn Backend> = Arc::new(Noted(Bare::new()));
     Box::pin(std::future::ready(Ok(noted)))

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use kilim::core::backend::{
     Allocator, BackendContext, BackendRegistry, ContextConfig, ContextState, Description,
-    Executable, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec, StageTensors,
-    TensorSpec,
+    DeviceOptions, Executable, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec,
+    StageTensors, TensorSpec,
 };
 use kilim::core::ids::{PartIndex, TensorIndex};
 use kilim::core::memory::{ArenaMemory, HostMemory};

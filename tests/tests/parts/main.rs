@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use kilim::core::Backend;
 use kilim::core::Limits;
-use kilim::core::backend::{LocalFuture, NodeSpec};
+use kilim::core::backend::{DeviceOptions, LocalFuture, NodeSpec};
 use kilim::core::error::value_error;
 use kilim::core::ops::{Unary, UnaryKind};
 use kilim::formats::Importer;
@@ -65,7 +65,7 @@ fn a_program_may_add_a_format() {
 
 #[test]
 fn a_backend_of_another_version_is_refused() {
-    fn old() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+    fn old(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
         Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "old").of_version(1)) as _) })
     }
     let mut registry = BackendRegistry::new();
@@ -89,10 +89,10 @@ fn a_backend_of_another_version_is_refused() {
 
 #[test]
 fn an_id_is_of_one_backend() {
-    fn first() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+    fn first(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
         Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "first")) as _) })
     }
-    fn second() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+    fn second(_: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
         Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "second")) as _) })
     }
     let id = BackendId::new("one");
@@ -100,9 +100,10 @@ fn an_id_is_of_one_backend() {
     registry.register(id.clone(), first);
     registry.register(id.clone(), second);
     assert_eq!(registry.ids().collect::<Vec<_>>(), [&id]);
-    let made = pollster::block_on(registry.create(&id)).unwrap();
+    let made = pollster::block_on(registry.create(&id, &DeviceOptions::default())).unwrap();
     assert_eq!(made.describe().id.as_str(), "second");
-    let unknown = pollster::block_on(registry.create(&BackendId::new("two")));
+    let unknown =
+        pollster::block_on(registry.create(&BackendId::new("two"), &DeviceOptions::default()));
     let error = unknown.err().unwrap();
     assert_eq!(error.code(), ErrorCode::NoBackend);
     assert_eq!(error.expected(), Some("one"), "{error}");

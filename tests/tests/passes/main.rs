@@ -19,6 +19,7 @@ mod selection;
 
 use std::collections::BTreeSet;
 
+use kilim::core::backend::DataLayout;
 use kilim::core::ops::{
     Activation, BatchNorm, BatchToSpace, Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Concat,
     Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Dropout, Expand, Flatten, Gather,
@@ -27,7 +28,7 @@ use kilim::core::ops::{
     ScatterNd, ScatterReduction, ShapeOf, Slice, Softmax, SoftmaxKind, SpaceToBatch, SpaceToDepth,
     Split, Squeeze, TensorScatter, Tile, Transpose, Unary, UnaryKind, Unsqueeze, Where, Window,
 };
-use kilim::core::passes::{ChangeLog, Evaluator, Passes, Rule, optimise};
+use kilim::core::passes::{ChangeLog, Evaluator, Layout, Passes, Rule, optimise};
 use kilim::{BackendId, DType, Fact, Graph, LoadOptions, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::cpu;
 
@@ -96,7 +97,7 @@ fn optimised_without(graph: &Graph, without: &[Rule]) -> (Graph, BTreeSet<Rule>)
             interrupt: &never,
         },
         narrow: &|d: DType| d == DType::F16,
-        layout: kilim::core::backend::DataLayout::ChannelsLast,
+        layout: Layout::Every(DataLayout::ChannelsLast),
         without,
         observer: Some(&log),
     };

@@ -3,6 +3,8 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+mod fallback;
+mod layouts;
 mod names;
 mod verify;
 

@@ -28,6 +28,8 @@ pub const CREATION_CRASHES: u32 = 18;
 pub const CREATION_ABORTS: u32 = 19;
 pub const NO_DESTROY: u32 = 20;
 pub const CREATION_EXITS: u32 = 21;
+pub const PREPARE_REFUSES: u32 = 23;
+pub const SMALL_TENSORS: u32 = 24;
 
 pub fn relu() -> Vec<u8> {
     let nodes = [node("", "Relu", &["x"], &["y"])];
@@ -41,8 +43,18 @@ pub fn broken(how: u32, others: &[&str]) -> Result<Session> {
     load(&relu(), options(&backends, &folder))
 }
 
+/// The error of a library that goes wrong, whatever else there is.
 pub fn refused(how: u32) -> Error {
-    let error = broken(how, &["cpu"]).err().unwrap();
+    error(broken(how, &["cpu"]))
+}
+
+/// The error of a library that goes wrong, where nothing else runs what it does not.
+pub fn refused_alone(how: u32) -> Error {
+    error(broken(how, &[]))
+}
+
+fn error(made: Result<Session>) -> Error {
+    let error = made.err().unwrap();
     // The runtime goes on, whatever the library did.
     let mut other = load(&relu(), options(&["cpu"], Path::new("."))).unwrap();
     assert_eq!(run(&mut other, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);

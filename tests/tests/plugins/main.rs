@@ -1,10 +1,16 @@
-//! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), and
-//! libraries that go wrong ([`wrong`]) in the ways of [`broken`].
+//! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
+//! has beside ([`grown`], [`rewriting`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod broken;
+mod conv;
+mod fallback;
+mod grown;
 mod memory;
+mod rewriting;
+mod rust;
 mod samples;
 mod telling;
 mod wrong;
@@ -34,17 +40,23 @@ fn sample_in_c(name: &str) -> PathBuf {
     folder
 }
 
-/// The folder with the sample in Rust.
-fn sample_in_rust() -> PathBuf {
+/// The folder with a package of a library in Rust, which is built with these features in a target folder of this name.
+fn built(package: &str, target: &str, features: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-rust");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(target);
     let mut cargo = Command::new(env!("CARGO"));
     cargo
         .current_dir(root())
-        .args(["build", "-p", "backend_cube", "--target-dir"]);
+        .args(["build", "-p", package, "--features", features])
+        .arg("--target-dir");
     assert!(cargo.arg(&target).status().unwrap().success());
     target.join("debug")
+}
+
+/// The folder with the sample in Rust.
+fn sample_in_rust() -> PathBuf {
+    built("backend_cube", "plugin-rust", "")
 }
 
 fn options(backends: &[&str], folder: &Path) -> LoadOptions {

@@ -98,10 +98,10 @@ fn a_library_of_before_memory_was_planned_runs_in_its_own() {
 
 #[test]
 fn memory_that_a_library_does_not_have_is_a_typed_error() {
-    let error = refused(NO_MEMORY);
+    let error = refused_alone(NO_MEMORY);
     assert_eq!(error.code(), ErrorCode::Limit);
     assert!(error.message().contains("the device is full"), "{error}");
-    assert_eq!(refused(ABSURD_BYTES).code(), ErrorCode::Limit);
+    assert_eq!(refused_alone(ABSURD_BYTES).code(), ErrorCode::Limit);
     let mut session = broken(BIND_FAILS, &["cpu"]).unwrap();
     let error = run(&mut session, &[-1.0, 1.0]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Device);

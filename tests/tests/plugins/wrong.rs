@@ -26,7 +26,7 @@ fn a_library_that_cannot_be_used_is_a_typed_error() {
     assert!(refused(NO_RUN).message().contains("without `run`"));
     assert!(refused(NO_BIND).message().contains("without `bind`"));
     assert_eq!(refused(BAD_SPEED).code(), ErrorCode::NoBackend);
-    let error = refused(PREPARE_FAILS);
+    let error = refused_alone(PREPARE_FAILS);
     assert_eq!(error.code(), ErrorCode::Limit);
     assert_eq!((error.node(), error.op()), (Some("y"), Some("Relu")));
 }

@@ -102,6 +102,7 @@ const HOUSES: &[House] = &[
                 "unary",
             ],
             &["quantized", "recurrent"],
+            &["roofline"],
         ],
     },
 ];

@@ -2,7 +2,8 @@ import { KilimError, Tensor, fromNumbers } from 'kilim';
 import type { DType, Port } from 'kilim';
 import { el } from './dom.js';
 import { Pad } from './pad.js';
-import { NORMALISATIONS, guessLayout, guessNormalisation, pictureTensor, readPicture } from './picture.js';
+import { optionsFor, readPicture } from 'kilim/pictures';
+import { NORMALISATIONS, guessNormalisation, pictureTensor, rangeOf } from './picture.js';
 import type { Layout, Normalisation } from './picture.js';
 
 type Source = 'draw' | 'picture' | 'random' | 'zeros' | 'number';
@@ -93,11 +94,11 @@ class Field {
     this.#onChange = onChange;
     this.#onError = onError;
     this.#type = port.type ?? 'float32';
-    this.layout = guessLayout(port.dims);
+    const picture = optionsFor(port);
+    this.layout = picture ? (picture.layout.endsWith('CHW') ? 'NCHW' : 'NHWC') : null;
     this.#layoutChoice = this.layout ?? 'NCHW';
-    const channels = port.dims?.at(this.layout === 'NHWC' ? -1 : -3);
-    this.#normalisation = guessNormalisation(this.#layoutChoice, port.type, typeof channels === 'number' ? channels : 3);
-    const digit = this.layout !== null && channels === 1 && port.dims?.filter((d) => d === 28).length === 2;
+    this.#normalisation = picture ? guessNormalisation(picture) : 'bytes';
+    const digit = picture?.channels === 'gray' && port.dims?.filter((d) => d === 28).length === 2;
     const choices: Source[] = [
       ...(digit ? (['draw'] as const) : []),
       ...(this.layout ? (['picture'] as const) : []),
@@ -156,11 +157,11 @@ class Field {
 
   #drawing(dims: number[], count: number, one: Float32Array): Tensor {
     const values = Float64Array.from({ length: count }, (_, i) => one[i % one.length] as number);
-    const { apply } = NORMALISATIONS[this.#normalisation];
+    const { scale = 1, mean, std } = rangeOf(this.#normalisation, 1);
     return fromNumbers(
       this.#type,
       dims,
-      values.map((v) => apply(v * 255, 0)),
+      values.map((v) => (v * 255 * scale - Number(mean)) / Number(std)),
     );
   }
 

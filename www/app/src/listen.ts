@@ -1,4 +1,6 @@
 // Writes what is said in a recording or into the microphone, with a speech model of the visitor's.
+import { record } from 'kilim/sound';
+import type { Recording } from 'kilim/sound';
 import { loadSpeech } from 'kilim/speech';
 import type { Part, Sound, SpeechModel } from 'kilim/speech';
 import { byId, el, formatTime } from './dom.js';
@@ -13,7 +15,7 @@ const translateField = byId<HTMLInputElement>('translate');
 
 let model: SpeechModel | undefined;
 let listening: AbortController | undefined;
-let recorder: MediaRecorder | undefined;
+let recording: Recording | undefined;
 
 function opened(speech: SpeechModel): void {
   listening?.abort();
@@ -81,28 +83,18 @@ async function listen(sound: Sound): Promise<void> {
 }
 
 /** Records until the button is pressed again. */
-async function record(): Promise<void> {
-  if (recorder) return recorder.stop();
+async function recordOrEnd(): Promise<void> {
   try {
-    const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
-    const pieces: Blob[] = [];
-    const mine = new MediaRecorder(stream);
-    mine.addEventListener('dataavailable', ({ data }) => pieces.push(data));
-    mine.addEventListener('stop', () => {
-      for (const track of stream.getTracks()) track.stop();
-      recorder = undefined;
-      recordButton.textContent = 'Record';
-      void listen(new Blob(pieces, { type: mine.mimeType }));
-    });
-    mine.start();
-    recorder = mine;
-    recordButton.textContent = 'End of recording';
+    const ending = recording;
+    recording = ending ? undefined : await record();
+    recordButton.textContent = recording ? 'End of recording' : 'Record';
+    if (ending) await listen(await ending.stop());
   } catch (error) {
     showError(error);
   }
 }
 
-recordButton.addEventListener('click', () => void record());
+recordButton.addEventListener('click', () => void recordOrEnd());
 stopButton.addEventListener('click', () => listening?.abort());
 const fileInput = byId<HTMLInputElement>('file');
 fileInput.addEventListener('change', () => {

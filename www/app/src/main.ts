@@ -219,7 +219,7 @@ async function take(files: File[]): Promise<void> {
     }
     return;
   }
-  const main = files.find(({ name }) => /\.(onnx|ort|tflite|gguf|param|param\.bin|mnn|tmfile|tnnproto)$/i.test(name)) ?? first;
+  const main = files.find(({ name }) => /\.(onnx|ort|tflite|circle|gguf|param|param\.bin|mnn|tmfile|tnnproto)$/i.test(name)) ?? first;
   const externalData = Object.fromEntries(files.filter((file) => file !== main).map((file) => [file.name, file]));
   await open({ label: main.name, source: main, externalData });
 }

@@ -1,4 +1,5 @@
-import type { Tensor } from 'kilim';
+import { Tensor } from 'kilim';
+import { toImageData } from 'kilim/pictures';
 import { el, formatNumber } from './dom.js';
 
 type View = 'top' | 'picture' | 'raw';
@@ -92,18 +93,18 @@ function views(tensor: Tensor): View[] {
 }
 
 interface Picture {
+  layout: 'CHW' | 'HWC';
+  dims: [number, number, number];
   width: number;
   height: number;
   channels: number;
-  /** The element of a channel at a pixel. */
-  at: (pixel: number, channel: number) => number;
 }
 
 function pictureOf({ dims }: Tensor): Picture | null {
   const [a = 1, b = 1, c = 1] = dims.length >= 3 ? dims.slice(-3) : [1, ...dims.slice(-2)];
   if (dims.length < 2 || dims.slice(0, -3).some((d) => d !== 1)) return null;
-  const planar = { height: b, width: c, channels: a, at: (pixel: number, channel: number) => channel * b * c + pixel };
-  const packed = { height: a, width: b, channels: c, at: (pixel: number, channel: number) => pixel * c + channel };
+  const planar: Picture = { layout: 'CHW', dims: [a, b, c], height: b, width: c, channels: a };
+  const packed: Picture = { layout: 'HWC', dims: [a, b, c], height: a, width: b, channels: c };
   const fits = ({ width, height, channels }: Picture) => (channels === 1 || channels === 3) && width >= 16 && height >= 16;
   return [planar, packed].find(fits) ?? null;
 }
@@ -145,7 +146,7 @@ function oddities(tensor: Tensor): HTMLElement | null {
 function picture(tensor: Tensor): HTMLElement {
   const found = pictureOf(tensor);
   if (!found) return raw(tensor);
-  const { width, height, channels, at } = found;
+  const { layout, dims, width, height, channels } = found;
   const values = tensor.toNumbers();
   const [low, high] = range(values);
   if (low > high) return raw(tensor);
@@ -153,14 +154,9 @@ function picture(tensor: Tensor): HTMLElement {
   const shades =
     low >= -0.01 && high <= 1.01 && high > 0.5 ? [0, 1] : low >= -1 && high <= 256 && high > 2 && channels === 3 ? [0, 255] : [low, high];
   const [black, white] = shades as [number, number];
-  const image = new ImageData(width, height);
-  for (let i = 0; i < width * height; i++) {
-    for (let channel = 0; channel < 3; channel++) {
-      const value = values[at(i, channels === 1 ? 0 : channel)] as number;
-      image.data[i * 4 + channel] = ((value - black) / (white - black || 1)) * 255;
-    }
-    image.data[i * 4 + 3] = 255;
-  }
+  const between = white - black || 1;
+  const shown = { layout, scale: 1 / 255, mean: -black / between, std: 1 / between };
+  const image = toImageData(new Tensor('float64', dims, values), shown);
   const canvas = el('canvas', {
     width,
     height,

@@ -1,10 +1,14 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
+import { MISPLACED } from './assets.js';
+import type { WireBackend } from './backend.js';
 import { callerOf } from './crew.js';
+import { reasonOf } from './describe.js';
 import type { DecoderFiles } from './decoder.js';
 import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
 import type {
   Backend,
   Binary,
+  Brought,
   Engine,
   EngineOptions,
   LoadRequest,
@@ -26,7 +30,7 @@ import { SMALL, isSteady } from './small.js';
 import type { EarlyParts, Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
-import { openDecoders } from './pictures.js';
+import { openDecoders } from './image-decoder.js';
 import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
 import { nameOf, readSource } from './source.js';
@@ -42,6 +46,17 @@ const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}): 
   // What makes the spectrum.
   ...(logMel === undefined ? [] : (['speech'] as const)),
 ];
+
+/** Imports backends of the page. */
+async function importBrought({ by, modules }: Brought): Promise<WireBackend[]> {
+  let module: { importBackends(modules: Record<string, string>): Promise<WireBackend[]> };
+  try {
+    module = await import(/* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ by);
+  } catch (error) {
+    throw new KilimError('IO', `cannot import ${by}: ${reasonOf(error)}`, { hint: MISPLACED }, error);
+  }
+  return module.importBackends(modules);
+}
 
 /** A session, and where it is. */
 interface Opened {
@@ -170,7 +185,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
-        const options = { ...request.options, ...operators, pictures: () => openDecoders(beside), backends: picked.backends };
+        const brought = request.brought === undefined ? {} : { brought: await importBrought(request.brought) };
+        const options = { ...request.options, ...operators, ...brought, pictures: () => openDecoders(beside), backends: picked.backends };
         const runtime = await started;
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };

@@ -124,11 +124,14 @@ export function fromPlain(plain: PlainError, cause?: unknown): KilimError {
 
 /** Any thrown value in the form that crosses threads. */
 export function toPlain(thrown: unknown): PlainError {
-  if (thrown instanceof KilimError) return { code: thrown.code, message: thrown.summary, ...contextOf(thrown) };
+  if (isKilim(thrown)) return { code: thrown.code, message: thrown.summary, ...contextOf(thrown) };
   if (isPlain(thrown)) return thrown;
   const name = thrown instanceof Error ? `${thrown.name}: ` : '';
   return { code: 'INTERNAL', message: `${name}${reasonOf(thrown)}` };
 }
+
+/** Whether it is an error of the package's, also one of another file of it, which has a class of its own. */
+const isKilim = (value: unknown): value is KilimError => value instanceof Error && value.name === 'KilimError';
 
 function isPlain(value: unknown): value is PlainError {
   return typeof value === 'object' && value !== null && !(value instanceof Error) && 'code' in value && 'message' in value;

@@ -86,7 +86,7 @@ export function asTensor(port: Port, feed: HostFeed): TensorLike {
     if (isPicture(feed))
       throw new KilimError('DTYPE', 'a picture is no tensor', {
         got: 'ImageData',
-        hint: "take its `data` without the alpha channel, as numbers of the model's range and in its layout, and give a tensor with dims",
+        hint: "`await Tensor.from(picture, options)` makes one, in the model's size, layout and range",
       });
     return checked(port, feed as TensorLike);
   } catch (error) {

@@ -17,10 +17,10 @@ export function absolute(address: string | URL): URL {
  * What is at an address.
  * @throws KilimError `IO`, with what may be the reason, where there is no answer. One that says no is no error here.
  */
-export async function fetchBytes(address: string | URL, signal?: AbortSignal): Promise<Response> {
+export async function fetchBytes(address: string | URL, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<Response> {
   const url = absolute(address);
   try {
-    return await fetch(url, signal ? { signal } : {});
+    return await fetch(url, signal ? { signal, headers } : { headers });
   } catch (error) {
     const hint = hintFor(url);
     throw new KilimError('IO', `cannot read ${url.href.slice(0, 1000)}: ${reasonOf(error)}`, hint === undefined ? {} : { hint }, error);

@@ -1,6 +1,7 @@
+import type { WireBackend } from './backend.js';
 import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
-import type { Decoders } from './pictures.js';
+import type { Decoders } from './image-decoder.js';
 import type { Backend, EngineOptions } from './protocol.js';
 import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
@@ -40,6 +41,7 @@ export interface ThreadsGlue extends Glue {
 /** What `load` takes: the page's options, and what cannot be posted to a worker. */
 export interface LoadOptions extends EngineOptions {
   operators?: WireOperator[];
+  brought?: WireBackend[];
   /** Called where the model has an ImageDecoder. */
   pictures(): Promise<Decoders>;
 }

@@ -27,6 +27,10 @@ const TENGINE = '\x02\0\0\0\0\0';
 /** What GGUF files need: they are decoders, most of them with packed weights. */
 const OF_GGUF: Part[] = ['gguf', 'language', 'quantized'];
 
+/** What models of transformers need, whose settings stand for them: decoders with plain weights. */
+const OF_SETTINGS: Part[] = ['gguf', 'language'];
+const SETTINGS = /^\s*\{[\s\S]*"model_type"/;
+
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
@@ -34,7 +38,7 @@ export function partsOfName(name: string): Part[] {
   if (/\.tnnproto($|[?#])/i.test(name)) return ['tnn'];
   if (/\.tmfile($|[?#])/i.test(name)) return ['tengine'];
   if (/\.gguf($|[?#])/i.test(name)) return OF_GGUF;
-  return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
+  return /\.(tflite|circle)($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
 /**
@@ -43,11 +47,12 @@ export function partsOfName(name: string): Part[] {
  */
 export function partsIn(bytes: Uint8Array): Part[] {
   const magic = String.fromCharCode(...bytes.subarray(4, 8));
-  if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
+  if (magic === 'TFL3' || magic === 'CIR0') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
   if (isNet(bytes, magic)) return ['mnn'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (nodes.startsWith('GGUF')) return OF_GGUF;
+  if (SETTINGS.test(nodes)) return OF_SETTINGS;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];
   if (nodes.startsWith(TENGINE)) return ['tengine'];

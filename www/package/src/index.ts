@@ -5,10 +5,13 @@
  *     const { scores } = await session.run({ image: pixels });
  */
 import { onAbort } from './abort.js';
+import { broughtBy } from './backends.js';
 import { compileBinary, ownBinary } from './binary.js';
 import { reasonOf } from './describe.js';
 import { variantFor } from './detect.js';
 import type { Variant } from './detect.js';
+import type { Files, Kept, Repository } from './downloads.js';
+import { downloads } from './entries.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
 import { folderOf } from './assets.js';
@@ -18,17 +21,31 @@ import { importable } from './importable.js';
 import type { Importable } from './importable.js';
 import { createNearbyEngine } from './nearby.js';
 import { withNeighbours } from './neighbours.js';
-import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
-import type { LoadOptions, PrepareOptions } from './options.js';
+import { mostFileBytes } from './limits.js';
+import { engineOptions, readLoadOptions } from './options.js';
+import type { HubOptions, LoadOptions, PrepareOptions } from './options.js';
 import { pickBackends } from './pick.js';
 import type { Backend, Binary, Engine, LoadRequest, Progress, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
 import type { AnyModel } from './session.js';
 import type { ModelTypes } from './values.js';
-import { toWireSource } from './source.js';
-import type { ModelSource, WireSource } from './source.js';
+import { readSource, toWireSource } from './source.js';
+import type { ModelSource, Reading, WireSource } from './source.js';
 
+export { registerBackend } from './backends.js';
+export type {
+  AskedNode,
+  AskedTensor,
+  BackendPart,
+  Grade,
+  HeldTensor,
+  PageBackend,
+  PartNode,
+  PartTensor,
+  PreparedPart,
+  Speed,
+} from './backend.js';
 export { Decoder } from './decoder.js';
 export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';
@@ -36,7 +53,9 @@ export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, FeedOf, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
-export type { Limits, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
+export type { Limits } from './limits.js';
+export type { HubOptions, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
+export type { Repository } from './downloads.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
 export type {
@@ -56,9 +75,10 @@ export type { AnyModel, Profile } from './session.js';
 export type { ModelSource } from './source.js';
 export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';
 export { SpeechDecoder } from './speaking.js';
-export type { HeardWindow, SpeechFiles, WindowOptions } from './speaking.js';
-export { Tensor, fromNumbers, toNumbers } from './tensor.js';
+export type { HeardPart, HeardWindow, SpeechFiles, WindowOptions } from './speaking.js';
+export { fromNumbers, toNumbers } from './tensor.js';
 export type { ArrayOf, DType, Elements, GivenArrayOf, TensorLike, TypedArray } from './tensor.js';
+export { Tensor } from './tensor-from.js';
 export { detectVariant } from './detect.js';
 export type { Variant } from './detect.js';
 
@@ -87,9 +107,13 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
   const { engine, started, oneThread } = await takeEngine(options);
   const stopListening = onAbort(signal, () => engine.close());
   let module: Importable | undefined;
+  let keepFound: Kept['keepFound'];
+  let brought: Awaited<ReturnType<typeof broughtBy>>;
   try {
     module = operators === undefined ? undefined : await importable(operators);
+    brought = await broughtBy(options.backends, options.assets);
     const own = module;
+    const others = brought && { by: brought.by, modules: brought.modules };
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
       const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal });
@@ -97,13 +121,18 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
       const model = await read(source);
+      const files: Kept = { source: model, external: withNeighbours(model, external) };
+      const more = (from: WireSource, other: Partial<Reading>) => readSource(from, { onBytes, most: fileBytes, signal, ...other });
+      const { found, ...kept } = isManaged(files, options) ? await (await downloads()).download(files, options, more) : files;
+      keepFound = kept.keepFound;
       return {
         own: options.wasm === undefined,
-        source: model,
-        external: withNeighbours(model, external),
+        source: kept.source,
+        external: kept.external,
         fileBytes,
         ...(own && { operators: own.href }),
-        options: engineOptions(options),
+        ...(others && { brought: others }),
+        options: engineOptions(found ? { ...options, cache: found } : options),
       };
     };
     const loading = Promise.all([
@@ -111,6 +140,7 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
       reading().then((request) => engine.load(request, report, signal)),
     ]);
     const [, loaded] = await Promise.race([loading, refused]);
+    keepFound?.(engine);
     return new Session<M>(engine, loaded, oneThread);
   } catch (error) {
     engine.close();
@@ -118,7 +148,34 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
   } finally {
     stopListening();
     module?.release();
+    brought?.release();
   }
+}
+
+/**
+ * Lists a repository of the Hugging Face hub, for files beside models: labels, settings, tokenizers.
+ *
+ *     const repository = await openHub('hf:owner/name', { revision: 'main' });
+ *     const labels = new TextDecoder().decode(await repository.read('labels.txt'));
+ *
+ * @throws KilimError `IO` where there is none, or no network and nothing is kept; `INVALID_VALUE` for an address that is none; `ABORTED`.
+ */
+export async function openHub(address: string, options: HubOptions = {}): Promise<Repository> {
+  try {
+    const settings = readLoadOptions('openHub', options);
+    const { signal } = settings;
+    const read = (from: WireSource, more: Partial<Reading>) =>
+      readSource(from, { onBytes: () => undefined, most: Infinity, signal, ...more });
+    return await (await downloads()).openRepository(String(address), settings, read);
+  } catch (error) {
+    throw toKilimError(error);
+  }
+}
+
+/** Whether files are more than read: kept, held against a hash, or looked up on a hub. */
+function isManaged({ source, external }: Files, { cache, integrity }: LoadOptions): boolean {
+  const isHub = (file: WireSource) => 'url' in file && file.url.startsWith('hf:');
+  return cache === true || integrity !== undefined || [source, ...Object.values(external)].some(isHub);
 }
 
 /** Tells `onProgress`. What that throws ends the load, whichever thread it is told from. */

@@ -1,4 +1,4 @@
 import type { CreateGlue } from './glue.js';
-import type { PictureGlue } from './pictures.js';
+import type { PictureGlue } from './image-decoder.js';
 
 export declare const createGlue: CreateGlue<PictureGlue>;

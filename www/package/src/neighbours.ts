@@ -12,17 +12,11 @@ const WEIGHTS: [RegExp, string][] = [
  */
 export function withNeighbours(model: WireSource, given: Record<string, WireSource>): Record<string, WireSource> {
   if (!('url' in model) || Object.keys(given).length > 0) return given;
-  let url: URL;
-  try {
-    url = new URL(model.url);
-  } catch {
-    return given;
-  }
-  const pair = WEIGHTS.find(([network]) => network.test(url.pathname));
+  const [, path = '', rest = ''] = /^([^?#]*)(.*)$/s.exec(model.url) ?? [];
+  const pair = WEIGHTS.find(([network]) => network.test(path));
   if (!pair) return given;
-  url.pathname = url.pathname.replace(...pair);
-  const name = url.pathname.split('/').pop() ?? '';
-  return { [decodedOr(name)]: { url: url.href } };
+  const own = path.replace(...pair);
+  return { [decodedOr(own.split('/').pop() ?? '')]: { url: own + rest } };
 }
 
 /** A part of an address as people write it. */

@@ -60,9 +60,10 @@ export interface WireOperator {
   shader?: (attributes: WireAttributes, inputs: (TensorInfo | null)[], outputs: TensorInfo[]) => OperatorShader;
 }
 
-type WireAttributes = Record<string, Attributes[string] | WireTensor>;
+export type WireAttributes = Record<string, Attributes[string] | WireTensor>;
 
-function attributesOf(wire: WireAttributes): Attributes {
+/** The attributes of a node, with the tensors among them as backends of the page see tensors. */
+export function attributesOf(wire: WireAttributes): Attributes {
   const isTensor = (value: WireAttributes[string]): value is WireTensor => typeof value === 'object' && 'bytes' in value;
   return Object.fromEntries(
     Object.entries(wire).map(([name, value]) => [name, isTensor(value) ? fromWire(value) : (value as Attributes[string])]),

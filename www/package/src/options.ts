@@ -1,10 +1,33 @@
+import { registeredBackends } from './backends.js';
 import { bytesOf, copyOf } from './bytes.js';
 import type { DecoderFiles } from './decoder.js';
 import type { SpeechFiles } from './speaking.js';
-import { closest, describe } from './describe.js';
+import { closest } from './describe.js';
 import { VARIANTS } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, reading } from './errors.js';
+import {
+  address,
+  amount,
+  anything,
+  bytes,
+  callback,
+  count,
+  flag,
+  milliseconds,
+  oneOf,
+  place,
+  readOptions,
+  record,
+  samples,
+  signal,
+  text,
+  texts,
+  wrongOption,
+} from './kinds.js';
+import type { Kinds } from './kinds.js';
+import { limitsText } from './limits.js';
+import type { Limits } from './limits.js';
 import type { Backend, EngineOptions, Progress, Schedule, WasmSource } from './protocol.js';
 import type { ModelSource } from './source.js';
 import { check as checkTensor, toWire } from './tensor.js';
@@ -19,39 +42,9 @@ export interface MixedPrecision {
   samples: Record<string, TensorLike>[];
 }
 
-/** What one model may use. What goes beyond a limit is refused or stopped with `LIMIT`, or `ABORTED` for the limits in seconds. */
-export interface Limits {
-  /** The other limits are those of `limits: 'strict'`; otherwise they refuse nothing that the browser could run. */
-  strict?: boolean;
-  /** Bytes of the model file, and of each file that belongs to it. */
-  fileBytes?: number;
-  /** Nodes in all graphs together, with functions written out. */
-  nodes?: number;
-  /** Graphs, functions and messages of the file in each other. */
-  depth?: number;
-  /** Bytes of constants that are computed while the model is loaded. What goes beyond them is computed by each run. */
-  foldedBytes?: number;
-  /** Bytes of one tensor. */
-  tensorBytes?: number;
-  /** Bytes of weights in the form that a backend keeps, on each backend. */
-  weightBytes?: number;
-  /** Bytes of intermediates and scratch memory, on each backend. */
-  intermediateBytes?: number;
-  /** Bytes of outputs and of what else single stages keep, on each backend. */
-  outputBytes?: number;
-  /** Iterations of one Loop. */
-  iterations?: number;
-  /** Operations of one run, estimated from shapes: a multiplication with an addition counts two. */
-  operations?: number;
-  /** Seconds that loading may take, once the bytes are there. */
-  loadSeconds?: number;
-  /** Seconds that one run may take. */
-  runSeconds?: number;
-}
-
 /** Options of `load`. */
 export interface LoadOptions {
-  /** In order of preference; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
+  /** In order of preference, those that `registerBackend` was told of among them; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
   backends?: Backend[];
   /** A node that the first backend does not run is an error. */
   strict?: boolean;
@@ -59,7 +52,10 @@ export interface LoadOptions {
   pins?: string[];
   /** Has operators (`op:Conv=float16`) and nodes (`node:NAME=float32`) compute in a floating-point type. */
   precision?: string[];
-  /** Asks something of single backends: `cpu:layout=NCHW`, `wgpu:f16=off`, `cpu:dynamic=off`, `cpu:timers=on` (see `session.times`). */
+  /**
+   * Asks something of single backends: `cpu:layout=NCHW`, `wgpu:f16=off`, `cpu:dynamic=off`, `cpu:timers=on` (see `session.times`), or
+   * `wgpu:power=low` for the GPU that takes the least power (WebGPU's `powerPreference`).
+   */
   configs?: string[];
   /** Rules of the graph's optimisation that are not applied, by the names that `kilim inspect MODEL --passes` lists. Results stay right. */
   without?: string[];
@@ -83,8 +79,24 @@ export interface LoadOptions {
   calibration?: string;
   /** Measures the kernels between which a backend has a choice and takes the fastest; loading takes some seconds longer. See `report.tuning`. */
   tune?: boolean;
-  /** What `session.saveCache` gave. One that is of another version, browser or device is ignored: see `report.cache`. */
-  cache?: Uint8Array;
+  /**
+   * `true` keeps the files that the model is made of, and what `session.saveCache` gives when it is loaded, on this machine: the next load takes them
+   * from there, without a network, too. A file at an address is fetched anew where its server says that it has changed. `hf:` addresses are kept
+   * unless this is `false`. `kilim/cache` lists and removes what is kept. Bytes are what `session.saveCache` gave; those of another version,
+   * browser or device are ignored: see `report.cache`.
+   */
+  cache?: Uint8Array | boolean;
+  /**
+   * `sha256-` and the hash in base 64, as in `<script integrity>`: bytes of another hash are an `IO` error. A text is about the model's file; an object
+   * has one for each file, by the names of `externalData` and the last part of the model's address.
+   */
+  integrity?: string | Record<string, string>;
+  /** For `hf:` addresses: a branch, a tag or a commit of the repository, `main` by default. With a whole commit nothing is asked of the hub again. */
+  revision?: string;
+  /** For `hf:` addresses: the access token for repositories that are not public. Whoever sees the page's code has it. */
+  token?: string;
+  /** For `hf:` addresses: another server with the interface of huggingface.co. */
+  hub?: string | URL;
   /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
   memory?: 'normal' | 'limit';
   /** What the model may use: `strict` for models that somebody else chose, or limits of your own. */
@@ -129,6 +141,9 @@ export interface LoadOptions {
 /** Options of `prepare` and `calibrate`: those of `load` that concern the runtime. */
 export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads' | 'assets'>;
 
+/** Options of `openHub`: those of `load` that concern a hub. */
+export type HubOptions = Pick<LoadOptions, 'revision' | 'token' | 'hub' | 'cache' | 'signal'>;
+
 /** Options of `Session.run`. */
 export interface RunOptions {
   /**
@@ -156,46 +171,6 @@ export interface RunOptions {
   consume?: string[];
 }
 
-/** What an option has to be, and whether a value is that. */
-interface Kind {
-  expected: string;
-  fits(value: unknown): boolean;
-}
-
-const flag: Kind = { expected: '`true` or `false`', fits: (value) => typeof value === 'boolean' };
-const text: Kind = { expected: 'a string', fits: (value) => typeof value === 'string' };
-const texts: Kind = {
-  expected: 'an array of strings',
-  fits: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
-};
-const bytes: Kind = { expected: 'a Uint8Array', fits: (value) => value instanceof Uint8Array };
-const milliseconds: Kind = { expected: 'a number of milliseconds, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
-const amount: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
-const count: Kind = { expected: 'a whole number, one or more', fits: (value) => Number.isInteger(value) && (value as number) >= 1 };
-const callback: Kind = { expected: 'a function', fits: (value) => typeof value === 'function' };
-const record: Kind = { expected: 'an object', fits: (value) => typeof value === 'object' && !Array.isArray(value) };
-const samples: Kind = { expected: 'an array of objects with inputs', fits: (value) => Array.isArray(value) && value.every(record.fits) };
-const anything: Kind = { expected: 'anything', fits: () => true };
-const signal: Kind = {
-  expected: 'an AbortSignal',
-  fits: (value) =>
-    typeof value === 'object' && 'aborted' in (value as object) && typeof (value as EventTarget).addEventListener === 'function',
-};
-
-const oneOf = (...words: readonly string[]): Kind => ({
-  expected: words.map((word) => `\`${word}\``).join(' or '),
-  fits: (value) => words.some((word) => word === value),
-});
-
-const address: Kind = {
-  expected: 'an address or a Blob',
-  fits: (value) => typeof value === 'string' || value instanceof URL || value instanceof Blob,
-};
-
-const place: Kind = { expected: 'an address', fits: (value) => typeof value === 'string' || value instanceof URL };
-
-type Kinds<T> = { [Name in keyof Required<T>]: Kind };
-
 const LOAD: Kinds<LoadOptions> = {
   backends: texts,
   strict: flag,
@@ -210,7 +185,11 @@ const LOAD: Kinds<LoadOptions> = {
   schedule: oneOf('sync', 'overlapped'),
   calibration: text,
   tune: flag,
-  cache: bytes,
+  cache: { expected: 'true, false or a Uint8Array', fits: (value) => flag.fits(value) || value instanceof Uint8Array },
+  integrity: { expected: 'a string, or an object of strings', fits: (value) => text.fits(value) || record.fits(value) },
+  revision: text,
+  token: text,
+  hub: place,
   memory: oneOf('normal', 'limit'),
   limits: { expected: '`strict` or an object with limits', fits: (value) => value === 'strict' || record.fits(value) },
   keepWeights: flag,
@@ -225,82 +204,25 @@ const LOAD: Kinds<LoadOptions> = {
   variant: oneOf(...VARIANTS),
 };
 const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance: amount, samples };
-const LIMITS: Kinds<Limits> = {
-  strict: flag,
-  fileBytes: amount,
-  nodes: amount,
-  depth: amount,
-  foldedBytes: amount,
-  tensorBytes: amount,
-  weightBytes: amount,
-  intermediateBytes: amount,
-  outputBytes: amount,
-  iterations: amount,
-  operations: amount,
-  loadSeconds: amount,
-  runSeconds: amount,
-};
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
 const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
-/** What options of other runtimes are called here. */
-const OTHER_NAMES: Record<string, string> = {
-  executionProviders: 'backends',
-  freeDimensionOverrides: 'dims',
-  providers: 'backends',
-  wasmPaths: 'assets',
-};
-
-/**
- * The options, each read once. `null` is as good as none: that is what storage gives for what it does not have.
- * @throws KilimError `INVALID_VALUE` for one that there is not, and for a value of another kind.
- */
-function readOptions<T extends object>(call: string, kinds: Kinds<T>, given: unknown): T {
-  return reading(`an option of \`${call}\``, () => {
-    if (given === undefined || given === null) return {} as T;
-    if (typeof given !== 'object')
-      throw new KilimError('INVALID_VALUE', `the options of \`${call}\` are no object`, { got: describe(given) });
-    const names = Object.keys(kinds);
-    const unknown = Object.keys(given).find((name) => !Object.hasOwn(kinds, name));
-    if (unknown !== undefined) throw noOption(call, unknown, names);
-    const read: Record<string, unknown> = {};
-    for (const [name, kind] of Object.entries<Kind>(kinds)) {
-      const value = (given as Record<string, unknown>)[name];
-      if (value === undefined || value === null) continue;
-      if (!kind.fits(value)) throw wrongOption(name, kind.expected, value);
-      read[name] = value;
-    }
-    return read as T;
-  });
-}
-
-function noOption(call: string, name: string, names: readonly string[]): KilimError {
-  const meant = Object.hasOwn(OTHER_NAMES, name) ? OTHER_NAMES[name] : closest(name, names);
-  return new KilimError(
-    'INVALID_VALUE',
-    `\`${call}\` has no option \`${name}\``,
-    meant === undefined ? { expected: names.join(', ') } : { hint: `did you mean \`${meant}\`?` },
-  );
-}
-
-function wrongOption(name: string, expected: string, got: unknown): KilimError {
-  return new KilimError('INVALID_VALUE', `the option \`${name}\` is of another kind`, { expected, got: describe(got) });
-}
-
-const BACKENDS = ['wgpu', 'cpu'] as const satisfies readonly Backend[];
+const BACKENDS = ['wgpu', 'cpu', 'webnn'] as const satisfies readonly Backend[];
 const ALIASES: Record<string, Backend> = { webgpu: 'wgpu', wasm: 'cpu' };
 
 /** @throws KilimError `NO_BACKEND` for a name that is none. */
 function backendOf(name: string): Backend {
+  const brought = registeredBackends();
+  if (brought.includes(name)) return name;
   const known = BACKENDS.find((backend) => backend === name) ?? (Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined);
   if (known) return known;
-  const near = closest(name, [...BACKENDS, ...Object.keys(ALIASES)]);
+  const near = closest(name, [...BACKENDS, ...brought, ...Object.keys(ALIASES)]);
   const meant = near === undefined ? undefined : (ALIASES[near] ?? near);
   throw new KilimError('NO_BACKEND', `there is no backend \`${name}\``, {
-    expected: BACKENDS.join(', '),
+    expected: [...BACKENDS, ...brought].join(', '),
     ...(meant && { hint: `did you mean \`${meant}\`?` }),
   });
 }
@@ -374,28 +296,10 @@ export function engineOptions({
       limits: limits && limitsText(limits),
       keepWeights,
       tune,
-      cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')),
+      cache: cache instanceof Uint8Array ? copyOf(bytesOf(cache, 'INVALID_VALUE')) : undefined,
     });
     return Object.fromEntries(given.filter(([, value]) => value !== undefined));
   });
-}
-
-/** The bytes that a file may have in `limits: 'strict'`; the library's number. */
-const STRICT_FILE_BYTES = 2 ** 30;
-
-/** The bytes that the model file, and each file that belongs to it, may have. */
-export function mostFileBytes({ limits }: LoadOptions): number {
-  if (limits === undefined) return Infinity;
-  if (limits === 'strict') return STRICT_FILE_BYTES;
-  return limits.fileBytes ?? (limits.strict ? STRICT_FILE_BYTES : Infinity);
-}
-
-/** In the library's names. */
-function limitsText(given: 'strict' | Limits): string {
-  if (given === 'strict') return given;
-  const { strict, ...limits } = readOptions<Limits>('limits', LIMITS, given);
-  const words = Object.entries(limits).map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}=${value}`);
-  return [strict ? 'strict' : 'default', ...words].join();
 }
 
 function readMixed(given: object): { tolerance: number; samples: WireTensor[][] } {

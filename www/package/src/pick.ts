@@ -11,7 +11,8 @@ function gpu(): Gpu | undefined {
 }
 
 /**
- * WebGPU where the browser has it on a real GPU, and the CPU.
+ * WebGPU where the browser has it on a real GPU, and the CPU. Outside of browsers the CPU alone: programs of Deno crash as they end when
+ * several of their threads asked for an adapter.
  *
  *     const { backends, skipped } = await pickBackends();
  */
@@ -28,14 +29,18 @@ export function requireBackends(backends: readonly Backend[]): void {
 async function whyNoGpu(): Promise<string | null> {
   const found = gpu();
   if (!found) return whyNoWebGpu();
+  if (!inBrowser()) return 'outside of browsers WebGPU is used only where `backends` names it';
   const adapter = await found.requestAdapter().catch(() => null);
   if (!adapter) return 'the browser offers no WebGPU adapter';
   return adapter.info?.isFallbackAdapter ? 'the only WebGPU adapter is a software one, slower than the CPU backend' : null;
 }
 
+/** Engines outside of browsers know no secure contexts. */
+const secure = () => (globalThis as { isSecureContext?: boolean }).isSecureContext;
+
+const inBrowser = () => secure() !== undefined;
+
 function whyNoWebGpu(): string {
-  // Engines outside of browsers know no secure contexts.
-  const secure = (globalThis as { isSecureContext?: boolean }).isSecureContext;
-  if (secure === undefined) return 'this JavaScript engine has no WebGPU';
-  return secure ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
+  if (!inBrowser()) return 'this JavaScript engine has no WebGPU';
+  return secure() ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
 }

@@ -11,8 +11,8 @@ import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
-/** The backends that the package holds. */
-export type Backend = 'wgpu' | 'cpu';
+/** The backends that the package holds, and those that the page has registered. */
+export type Backend = 'wgpu' | 'cpu' | 'webnn' | (string & Record<never, never>);
 
 /** The backends that `load` uses where none are named, and why others are not among them. */
 export interface Picked {
@@ -66,6 +66,14 @@ export interface EngineOptions {
   cache?: Uint8Array;
 }
 
+/** Backends of the page's, as the runtime's thread imports them. */
+export interface Brought {
+  /** The address of what imports them: the package's `backend.js`. */
+  by: string;
+  /** The addresses of their modules, by their names. */
+  modules: Record<string, string>;
+}
+
 export interface LoadRequest {
   /** Whether the runtime is the package's own, whose parts can be fetched before its core is there. */
   own: boolean;
@@ -75,6 +83,7 @@ export interface LoadRequest {
   fileBytes: number;
   /** The address of a module with operators. */
   operators?: string;
+  brought?: Brought;
   options: EngineOptions;
 }
 

@@ -4,17 +4,19 @@ import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
 import { absolute, fetchBytes } from './fetch.js';
 import { HEAD } from './hints.js';
+import { resumed } from './resume.js';
+import type { Resume } from './resume.js';
 
 /** Where a model, or a file beside it, comes from. A string is a URL; in Node it may be a path. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
 
 /** A source in a form that can be posted to a worker. URLs are absolute; Node posts a file as a blob without its name. */
-export type WireSource = { url: string } | { blob: Blob; name: string } | { bytes: Uint8Array };
+export type WireSource = { url: string } | { blob: Blob; name: string } | { bytes: Uint8Array; name?: string };
 
 /** What errors call a model; empty where that is not known. */
 export function nameOf(source: WireSource): string {
   if ('url' in source) return source.url.slice(0, 1000);
-  return 'blob' in source ? source.name : '';
+  return source.name ?? '';
 }
 
 /** Called with the bytes read so far, and all of them where that is known. */
@@ -28,6 +30,12 @@ export interface Reading {
   signal: AbortSignal | undefined;
   /** Called once, while the file comes, with what `partsIn` needs of it. */
   onHead?: (head: Uint8Array) => void;
+  /** Called with all bytes, piece by piece in their order. */
+  onChunk?: (chunk: Uint8Array) => void;
+  /** Told of a server's answer, before its body is read. */
+  onAnswer?: (response: Response) => void;
+  /** What a server is told. */
+  headers?: Record<string, string>;
 }
 
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
@@ -45,14 +53,16 @@ export async function readSource(source: WireSource, reading: Reading): Promise<
   if ('bytes' in source) return source.bytes;
   try {
     if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, reading);
-    return await readResponse(await fetchBytes(source.url, reading.signal), reading);
+    const response = await fetchBytes(source.url, reading.signal, reading.headers);
+    reading.onAnswer?.(response);
+    return await readResponse(response, reading, (from) => resumed(response, from, source.url, reading));
   } catch (error) {
     if (error instanceof KilimError) throw error;
     throw new KilimError('IO', `cannot read the file: ${reasonOf(error)}`, {}, error);
   }
 }
 
-async function readResponse(response: Response, reading: Reading): Promise<Uint8Array> {
+async function readResponse(response: Response, reading: Reading, resume?: Resume): Promise<Uint8Array> {
   if (!response.ok) {
     throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, {
       got: `${response.status} ${response.statusText}`.trim(),
@@ -62,18 +72,32 @@ async function readResponse(response: Response, reading: Reading): Promise<Uint8
   const length = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
   if (response.bodyUsed) throw new KilimError('IO', 'the response was read already');
   if (!response.body) return new Uint8Array(await response.arrayBuffer());
-  return readStream(response.body, length === null ? undefined : Number(length), reading);
+  return readStream(response.body, length === null ? undefined : Number(length), reading, resume);
 }
 
 async function readStream(
   stream: ReadableStream<Uint8Array>,
   total: number | undefined,
-  { onBytes, most, signal, onHead }: Reading,
+  { onBytes, most, signal, onHead, onChunk }: Reading,
+  resume?: Resume,
 ): Promise<Uint8Array> {
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
-  const reader = stream.getReader();
+  let reader = stream.getReader();
   const within = (bytes: number | undefined) => {
     if (bytes !== undefined && bytes > most) throw tooLarge(bytes, most);
+  };
+  let begun = -1;
+  /** What comes next. Where the stream breaks off it is taken up again, unless that brought nothing since the last time. */
+  const next = async (from: number): Promise<ReadableStreamReadResult<Uint8Array>> => {
+    try {
+      return await reader.read();
+    } catch (error) {
+      const rest = signal?.aborted || begun === from ? undefined : await resume?.(from);
+      if (!rest) throw error;
+      begun = from;
+      reader = rest.getReader();
+      return next(from);
+    }
   };
   const stopListening = onAbort(signal, () => void reader.cancel(signal?.reason).catch(() => undefined));
   try {
@@ -81,10 +105,11 @@ async function readStream(
     const buffer = new Growing(total);
     let headToCome = onHead !== undefined;
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await next(buffer.length);
       if (signal?.aborted) throw aborted(signal);
       if (done) return buffer.bytes();
       buffer.push(value);
+      onChunk?.(value);
       within(buffer.length);
       if (headToCome && buffer.length >= HEAD) {
         headToCome = false;

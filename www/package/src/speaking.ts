@@ -32,13 +32,31 @@ export interface WindowOptions {
   translate?: boolean;
   /** Whether times are wanted. */
   times?: boolean;
+  /**
+   * How freely words are drawn, one after the other until a text has an end and the model does not doubt it; 0 takes the likeliest words. Whisper's are 0,
+   * 0.2 and so on up to 1, if nothing is said, Moonshine's 0 alone.
+   */
+  temperatures?: number[];
   signal?: AbortSignal;
+}
+
+/** A part of what was said in a window. */
+export interface HeardPart {
+  /** Seconds from the window's begin. */
+  start: number;
+  end: number;
+  /** Numbers of its words (tokens). */
+  words: number[];
+  /** The mean of the natural logarithms of the probabilities of all words of the window: 0 where the model is sure, doubtful below -1. */
+  certainty: number;
+  /** Whether the model came to no end of the text, so that more may have been said. */
+  cut: boolean;
 }
 
 /** What was said in a window. */
 export interface HeardWindow {
-  /** Parts with their words (tokens), in seconds from the window's begin. */
-  parts: { start: number; end: number; words: number[] }[];
+  /** Parts with their words (tokens), in seconds from the window's begin. None where nobody speaks. */
+  parts: HeardPart[];
   /** Samples that are done with: where a sentence goes on behind the window, it is to be heard again from there on. */
   passed: number;
   /** The code of the language, where the model knows several. */
@@ -84,11 +102,14 @@ export class SpeechDecoder {
   }
 
   /**
-   * What was said in a window of so many samples. `source` is what the encoder made of it, `[1, places, size]`. The most likely words are taken.
-   * @throws KilimError `INVALID_VALUE` for a language or a task that the model does not know, and for times where it has none; what `session.run` throws.
+   * What was said in a window of so many samples. `source` is what the encoder made of it, `[1, places, size]`. A text without an end, or that the
+   * model doubts, is made again at the next of the `temperatures`.
+   * @throws KilimError `INVALID_VALUE` for a language or a task that the model does not know, for times where it has none, and for temperatures that
+   * are none; what `session.run` throws.
    */
-  async hear(source: Tensor, samples: number, { signal, language, translate, times }: WindowOptions = {}): Promise<HeardWindow> {
-    const wanted = JSON.stringify({ language, translate, times });
+  async hear(source: Tensor, samples: number, { signal, ...options }: WindowOptions = {}): Promise<HeardWindow> {
+    const { language, translate, times, temperatures } = options;
+    const wanted = JSON.stringify({ language, translate, times, temperatures });
     const given = reading('what an encoder made', () => toWire('source', source));
     const { json } = await this.#calls.hearWindow(given, samples, wanted, signal);
     const { language: spoken, ...window } = readJson<Omit<HeardWindow, 'language'> & { language: string | null }>(json);

@@ -6,8 +6,8 @@
  */
 import { KilimError, Tensor, load } from './index.js';
 import type { LoadOptions, ModelSource, Progress, Session, SpeechDecoder } from './index.js';
-import { samplesOf } from './speech/sound.js';
-import type { Sound } from './speech/sound.js';
+import { samplesAt } from './sound/samples.js';
+import type { Sound } from './sound/samples.js';
 import { openFolder, parse, readText, weightsOf } from './text/folder.js';
 import type { Folder, FolderSource } from './text/folder.js';
 import { Stream } from './text/stream.js';
@@ -17,7 +17,7 @@ import type { Tokenizer } from './text/tokenizer.js';
 import { closedByBlocks } from './disposable.js';
 import type { Closes } from './disposable.js';
 
-export type { Sound } from './speech/sound.js';
+export type { Sound } from './sound/samples.js';
 export type { FolderSource } from './text/folder.js';
 export type { Tokenizer } from './text/tokenizer.js';
 
@@ -37,6 +37,8 @@ export interface TranscribeOptions {
   translate?: boolean;
   /** Asks when each part was said. A recording that is longer than what the model hears at once is always asked that. */
   times?: boolean;
+  /** How freely words are drawn, one after the other until a text has an end and the model does not doubt it: as in `WindowOptions`. */
+  temperatures?: number[];
   /** Told of the parts as they come, and of the seconds of the recording that are done. */
   onPart?: (part: Part, seconds: number) => void;
   signal?: AbortSignal;
@@ -50,6 +52,10 @@ export interface Part {
   text: string;
   /** Numbers of its words (tokens). */
   words: number[];
+  /** The mean of the natural logarithms of the probabilities of all words of its window: 0 where the model is sure, doubtful below -1. */
+  certainty: number;
+  /** Whether the model came to no end of the text, so that more may have been said. */
+  cut: boolean;
 }
 
 /** What was said. */
@@ -75,7 +81,7 @@ export interface Transcript {
 export async function loadSpeech(source: FolderSource, options: LoadSpeechOptions = {}): Promise<SpeechModel> {
   const { kind, tokenizer: given, onProgress, ...rest } = options;
   const { signal } = rest;
-  const folder = openFolder(source);
+  const folder = await openFolder(source, options);
   const read = (path: string) => readText(folder, path, signal);
   const needed = async (path: string): Promise<string> => {
     const text = await read(path);
@@ -188,14 +194,19 @@ export class SpeechModel {
    * while another transcript is made; `ABORTED`; what `session.run` throws.
    */
   async transcribe(sound: Sound, options: TranscribeOptions = {}): Promise<Transcript> {
-    const { onPart, signal, language, translate, times } = readOptions(options);
+    const { onPart, signal, language, translate, times, temperatures } = readOptions(options);
     if (this.#busy) throw new KilimError('STATE', 'the model makes another transcript');
     this.#busy = true;
     try {
       const { decoder } = this;
-      const samples = await samplesOf(sound, decoder.rate);
+      const samples = await samplesAt(sound, decoder.rate);
       const began = performance.now();
-      const wanted = { translate, times: times || (samples.length > decoder.window && decoder.hasTimes), ...(signal && { signal }) };
+      const wanted = {
+        translate,
+        times: times || (samples.length > decoder.window && decoder.hasTimes),
+        ...(temperatures && { temperatures }),
+        ...(signal && { signal }),
+      };
       const parts: Part[] = [];
       let spoken = language;
       for (let at = 0; at < samples.length; ) {
@@ -207,7 +218,7 @@ export class SpeechModel {
         const start = at / decoder.rate;
         at += heard.passed;
         for (const { words, ...part } of heard.parts) {
-          const told: Part = { start: start + part.start, end: start + part.end, text: this.#text(words), words };
+          const told: Part = { ...part, start: start + part.start, end: start + part.end, text: this.#text(words), words };
           parts.push(told);
           onPart?.(told, at / decoder.rate);
         }
@@ -265,17 +276,20 @@ export interface SpeechModel extends Closes {}
 closedByBlocks(SpeechModel);
 
 function readOptions(given: TranscribeOptions): TranscribeOptions & { translate: boolean; times: boolean } {
-  const { language, translate = false, times = false, onPart, signal, ...others } = given ?? {};
+  const { language, translate = false, times = false, temperatures, onPart, signal, ...others } = given ?? {};
   const wrong = (name: string, expected: string, got: unknown) =>
     new KilimError('INVALID_VALUE', `the option \`${name}\` is of another kind`, { expected, got: String(got) });
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
     throw new KilimError('INVALID_VALUE', `\`transcribe\` has no option \`${unknown}\``, {
-      expected: 'language, translate, times, onPart, signal',
+      expected: 'language, translate, times, temperatures, onPart, signal',
     });
   if (language !== undefined && typeof language !== 'string') throw wrong('language', 'a string', language);
   if (typeof translate !== 'boolean') throw wrong('translate', 'true or false', translate);
   if (typeof times !== 'boolean') throw wrong('times', 'true or false', times);
+  if (temperatures !== undefined && !(Array.isArray(temperatures) && temperatures.every((t) => typeof t === 'number')))
+    throw wrong('temperatures', 'a list of numbers', temperatures);
   if (onPart !== undefined && typeof onPart !== 'function') throw wrong('onPart', 'a function', onPart);
-  return { translate, times, ...(language !== undefined && { language }), ...(onPart && { onPart }), ...(signal && { signal }) };
+  const chosen = { ...(temperatures && { temperatures }), ...(onPart && { onPart }), ...(signal && { signal }) };
+  return { translate, times, ...(language !== undefined && { language }), ...chosen };
 }

@@ -113,7 +113,7 @@ interface DenseTensor<T extends DType> {
 /** The array that may be given for elements of a type: pixels are `uint8`, too. */
 export type GivenArrayOf<T extends DType> = ArrayOf<T> | (T extends 'uint8' ? Uint8ClampedArray : never);
 
-interface TensorClass {
+export interface TensorClass {
   readonly prototype: Tensor;
   /**
    * Makes a tensor of `data`; where this is left out, of zeros or empty strings.

@@ -73,7 +73,7 @@ export interface Generated {
 export async function loadText(source: FolderSource, options: LoadTextOptions = {}): Promise<TextModel> {
   const { file, tokenizer: given, externalData, ...rest } = options;
   const { signal } = rest;
-  const folder = openFolder(source);
+  const folder = await openFolder(source, options);
   const gguf = await ggufOf(source, folder, file, signal);
   if (gguf !== undefined) return loadGguf(gguf, given, rest);
   const read = (path: string) => readText(folder, path, signal);

@@ -65,6 +65,22 @@ test('it works under SvelteKit, which renders the page in Node first', { timeout
   assert.deepEqual(await answerIn(project, join(project, 'build'), { 'content-security-policy': WITH_SCRIPTS }), ANSWER);
 });
 
+test('it works under Nuxt, which renders the page in Node first', { timeout: 300_000 }, async () => {
+  const project = await here.install('shared', 'nuxt');
+  await run(project, process.execPath, [join('node_modules', 'nuxt', 'bin', 'nuxt.mjs'), 'generate'], { NUXT_TELEMETRY_DISABLED: '1' });
+  const site = join(project, '.output', 'public');
+  assert.deepEqual(await answerIn(project, site, { 'content-security-policy': WITH_SCRIPTS }), ANSWER);
+});
+
+test('it works under Angular, with the files in a folder that is served', { timeout: 300_000 }, async () => {
+  const project = await here.install('shared', 'angular');
+  await run(project, process.execPath, [join('node_modules', 'kilim', 'dist', 'kilim', 'node.cli.js'), 'copy', 'public/kilim']);
+  const said = await run(project, process.execPath, [join('node_modules', '@angular', 'cli', 'bin', 'ng.js'), 'build']);
+  assert.doesNotMatch(said, /warning/i);
+  const site = join(project, 'dist', 'browser');
+  assert.deepEqual(await answerIn(project, site, { 'content-security-policy': WITH_SCRIPTS }), ANSWER);
+});
+
 for (const bundler of ['webpack', 'turbopack']) {
   test(`it works under Next with ${bundler}`, { timeout: 300_000 }, async () => {
     const project = await next();

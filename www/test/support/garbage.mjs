@@ -193,7 +193,7 @@ const VALUES = {
 };
 
 /** Every call, by its name: what it takes one piece of garbage for. `session` is one of a model whose input is `x`. */
-const calls = (kilim, model, session) => {
+const calls = ({ kilim, pictures, sound, cache }, model, session) => {
   const feeds = { x: [1, 2] };
   const options = [
     'backends',
@@ -218,6 +218,29 @@ const calls = (kilim, model, session) => {
     'worker',
     'wasm',
     'variant',
+    'integrity',
+    'revision',
+    'token',
+    'hub',
+  ];
+  const hub = 'http://127.0.0.1:1';
+  const dots = { width: 1, height: 1, data: new Uint8Array(4) };
+  const ofPictures = [
+    'size',
+    'crop',
+    'fit',
+    'shorter',
+    'align',
+    'scale',
+    'mean',
+    'std',
+    'type',
+    'layout',
+    'channels',
+    'padding',
+    'background',
+    'resample',
+    'antialias',
   ];
   const loadWith = async (given) => (await kilim.load(model, { backends: ['cpu'], worker: false, ...given })).close();
   return {
@@ -264,6 +287,31 @@ const calls = (kilim, model, session) => {
         (value) => kilim.fromNumbers(type, [2], [value, 1, value, 1].slice(0, type === 'complex64' ? 4 : 2)),
       ]),
     ),
+    'a hash': (value) => loadWith({ integrity: { '': value } }),
+    openHub: (value) => kilim.openHub(value, { hub }),
+    'options of openHub': (value) => kilim.openHub('hf:owner', value),
+    'a revision': (value) => kilim.load('hf:owner/name/model.onnx', { hub, revision: value, worker: false }),
+    'a hub': (value) => kilim.load('hf:owner/name/model.onnx', { hub: value ?? hub, worker: false }),
+    remove: (value) => cache.remove(value),
+    'a picture of Tensor': (value) => kilim.Tensor.from(value),
+    'options of Tensor.from': (value) => kilim.Tensor.from(dots, value),
+    toTensor: (value) => pictures.toTensor(value),
+    'pictures of toTensor': (value) => pictures.toTensor([dots, value]),
+    'options of toTensor': (value) => pictures.toTensor(dots, value),
+    'a width': (value) => pictures.toTensor({ ...dots, width: value }),
+    'data of a picture': (value) => pictures.toTensor({ ...dots, data: value }),
+    ...Object.fromEntries(ofPictures.map((name) => [`option ${name}`, (value) => pictures.toTensor(dots, { [name]: value })])),
+    placementOf: (value) => pictures.placementOf(value),
+    optionsFor: (value) => pictures.optionsFor(value),
+    'dims of optionsFor': (value) => pictures.optionsFor({ dims: value }),
+    toImageData: (value) => pictures.toImageData(value),
+    'options of toImageData': (value) => pictures.toImageData({ type: 'float32', dims: [1, 1], data: new Float32Array(1) }, value),
+    readPicture: (value) => pictures.readPicture(value),
+    toSamples: (value) => sound.toSamples(value, 8000),
+    'a rate': (value) => sound.toSamples(new Float32Array(2), value),
+    'the rate of samples': (value) => sound.toSamples({ samples: new Float32Array(2), rate: value }, 8000),
+    resample: (value) => sound.resample(value, 8000, 16_000),
+    loadLogMel: async (value) => (await sound.loadLogMel(value, { worker: false })).close(),
     KilimError: (value) => {
       throw new kilim.KilimError(value, value, value, value);
     },
@@ -273,12 +321,13 @@ const calls = (kilim, model, session) => {
   };
 };
 
-/** Does all of it. Gives how many calls were made, and those that failed as nothing of this package should, or not within 20 seconds. */
-export async function throwGarbage(kilim, model) {
+/** Does all of it with the modules `kilim`, `pictures`, `sound` and `cache` of the package. Gives how many calls were made, and those that failed as nothing of this package should, or not within 20 seconds. */
+export async function throwGarbage(modules, model) {
+  const { kilim } = modules;
   const session = await kilim.load(model, { backends: ['cpu'], worker: false, keepWeights: true });
   const wrong = [];
   let made = 0;
-  for (const [name, call] of Object.entries(calls(kilim, model, session))) {
+  for (const [name, call] of Object.entries(calls(modules, model, session))) {
     for (const [what, make] of Object.entries(VALUES)) {
       made++;
       let timer;

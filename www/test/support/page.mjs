@@ -31,20 +31,21 @@ async function prepare() {
 /**
  * Opens the page before the tests of a file and closes it after them. Gives what is filled in then: `browser`, `server`,
  * `page`, and the `problems` that nobody caught. `folders` are served beside the package, and `opened` is told of the page: hooks
- * do not wait for each other. `flags` are for the browser.
+ * do not wait for each other. `closing` is called before the server ends. `flags` are for the browser, `headers` for the server.
  */
-export function packagePage({ folders = [], opened = () => {}, skip = false, flags = [] } = {}) {
+export function packagePage({ folders = [], opened = () => {}, closing = () => {}, skip = false, flags = [], headers = {} } = {}) {
   const here = {};
   before(async () => {
     if (skip) return;
     here.browser = await launch(flags);
-    here.server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')], ...folders]);
+    here.server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')], ...folders], headers);
     Object.assign(here, await open(here.browser, `${here.server.url}/empty`));
     await here.page.evaluate(prepare);
     await opened(here.page);
   });
   after(async () => {
     await here.browser?.close();
+    await closing();
     await here.server?.close();
   });
   return here;

@@ -10,9 +10,13 @@ import { launch, open, repository, www } from './browser.mjs';
 const execute = promisify(execFile);
 const shell = process.platform === 'win32';
 
-/** Runs a program in a project and gives what it wrote. */
+/** Runs a program in a project and gives what it wrote. What goes wrong says how the program ended, before all that it wrote. */
 export async function run(project, program, args, env = {}, options = {}) {
-  const { stdout } = await execute(program, args, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 2 ** 24, ...options });
+  const running = execute(program, args, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 2 ** 24, ...options });
+  const { stdout } = await running.catch((error) => {
+    error.message = `${program} ended with ${error.signal ?? error.code}: ${error.stderr || error.stdout}`;
+    throw error;
+  });
   return stdout;
 }
 
@@ -40,7 +44,7 @@ export function projects({ pages = true } = {}) {
   });
   here.install = async (...fixtures) => {
     const project = join(here.folder, basename(fixtures.at(-1)));
-    const own = (path) => !['node_modules', 'dist', 'out', '.next', '.svelte-kit'].includes(basename(path));
+    const own = (path) => !['node_modules', 'dist', 'out', '.next', '.nuxt', '.output', '.svelte-kit'].includes(basename(path));
     for (const fixture of fixtures) cpSync(resolve(www, 'fixtures', fixture), project, { recursive: true, filter: own });
     const manifest = join(project, 'package.json');
     if (existsSync(join(project, 'package-lock.json'))) await npm(project, 'ci', '--prefer-offline');

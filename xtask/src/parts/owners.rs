@@ -93,8 +93,13 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
-/// What the names of functions hold that read GGUF files, their tokenizers included.
-const OF_GGUF: &[&str] = &["kilim_formats::gguf", "kilim_text::gguf"];
+/// What the names of functions hold that read GGUF files, their tokenizers included, and models of transformers, whose networks are the same.
+const OF_GGUF: &[&str] = &[
+    "kilim_formats::gguf",
+    "kilim_formats::language",
+    "kilim_formats::safetensors",
+    "kilim_text::gguf",
+];
 
 /// What the names of functions hold that make words: those of the crate, of its classes in JavaScript and of the call that opens them, and its
 /// random numbers.

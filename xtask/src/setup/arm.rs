@@ -117,7 +117,7 @@ impl Emulation {
             cpu: "max",
             root: C_LIBRARY.into(),
             variables: Vec::new(),
-            minutes: 10,
+            minutes: 20,
         }
     }
 

@@ -4,6 +4,7 @@ mod counts;
 mod failures;
 mod lanes;
 mod narrow;
+mod platforms;
 mod rare;
 mod skips;
 
@@ -25,7 +26,7 @@ pub struct Args {
 }
 
 /// Steps that run where their own sources have changed.
-const RARE: &[rare::Rare] = &[ARM, BUNDLERS];
+const RARE: &[rare::Rare] = &[ARM, BUNDLERS, CHOICES, platforms::RARE];
 
 /// The package in projects of bundlers and frameworks, which depends on how it is laid out and not on what it computes.
 const BUNDLERS: rare::Rare = rare::Rare {
@@ -53,6 +54,12 @@ const ARM: rare::Rare = rare::Rare {
         "xtask/src/setup/arm.rs",
         "xtask/src/setup/half.rs",
     ],
+};
+
+/// The facade and the command line without some of their backends, which is about what stands in these two alone.
+const CHOICES: rare::Rare = rare::Rare {
+    name: "features",
+    sources: &["Cargo.toml", "crates/kilim", "crates/cli"],
 };
 
 const fn native(name: &'static str, run: fn() -> Result<Counts>) -> Step {
@@ -93,6 +100,7 @@ const STEPS: &[Step] = &[
     native("documentation tests", || native_tests(&["--doc"])),
     native("arm", arm::tests),
     native("opencl", arm::opencl_tests),
+    native("platforms", platforms::checks),
     web("web build", || {
         Ok(Counts::of(build::wasm().and_then(|()| build::www())))
     }),

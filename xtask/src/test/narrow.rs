@@ -23,7 +23,8 @@ pub fn tests() -> Result<Counts> {
             let mut cargo = sh::cargo();
             let name = TARGET.to_uppercase().replace('-', "_");
             cargo.env(format!("CARGO_TARGET_{name}_LINKER"), "rust-lld");
-            cargo.args(["test", "--no-fail-fast", "--target", TARGET]);
+            cargo.args(["test", "--profile", "narrow", "--no-fail-fast"]);
+            cargo.args(["--target", TARGET]);
             for package in PACKAGES {
                 cargo.args(["-p", package]);
             }

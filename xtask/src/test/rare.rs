@@ -34,6 +34,8 @@ impl Rare {
         if counts.failed == 0 && counts.passed > 0 {
             let day = sh::capture(sh::cmd("date").args(["-u", "+%F"])).unwrap_or_default();
             let line = format!("{} {now} {} {}", self.name, day.trim(), counts.passed);
+            // A step of the other lane may have written it meanwhile.
+            let text = fs::read_to_string(&file).unwrap_or_default();
             fs::write(&file, with(&text, self.name, &line))
                 .with_context(|| format!("cannot write {}", file.display()))?;
         }

@@ -64,8 +64,15 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         if args.calibrate {
             measure(&backend, &mut kept).await?;
         }
+        for (number, name) in backend.devices().await.iter().enumerate() {
+            say!("  device {number}: {name}");
+        }
         print_abilities(device);
         print_speed(device, &kept);
+        for option in backend.options() {
+            let (name, kind, meaning) = (&option.name, &option.kind, &option.meaning);
+            say!("  --config {}:{name}={kind}  {meaning}", device.id);
+        }
     }
     say!("builtin: control flow and crossings, on the host");
     if let Some(file) = file.filter(|_| args.calibrate) {

@@ -2,6 +2,9 @@
 
 pub mod bench;
 pub mod check;
+#[cfg(feature = "conform")]
+pub mod conform;
+pub mod convert;
 pub mod devices;
 #[cfg(feature = "text")]
 pub mod generate;

@@ -78,6 +78,8 @@ struct Timed<'a> {
     end: f64,
     text: &'a str,
     words: &'a [u32],
+    certainty: f64,
+    cut: bool,
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
@@ -102,6 +104,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         language: args.language.clone(),
         translate: args.translate,
         times: args.wants_times(&listener),
+        ..Wanted::default()
     };
     let options = Options {
         wanted,
@@ -130,6 +133,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             end: segment.end,
             text: &segment.text,
             words: &segment.words,
+            certainty: segment.certainty,
+            cut: segment.cut,
         });
         return out::json(&Figures {
             text: made.text(),
@@ -139,6 +144,12 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             load_seconds: load,
             seconds,
         });
+    }
+    for segment in made.segments.iter().filter(|segment| segment.cut) {
+        let start = clock(segment.start, '.');
+        eprintln!(
+            "the model came to no end of what it hears from {start} on: more may be said there"
+        );
     }
     print(&sound, load, seconds, made.language.as_deref());
     Ok(())

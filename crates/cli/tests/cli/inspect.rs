@@ -25,6 +25,21 @@ fn inspect_draws_the_memory_plan() {
 }
 
 #[test]
+fn inspect_draws_the_graph() {
+    let dir = folder("drawing");
+    let file = dir.join("graph.svg");
+    let path = file.display().to_string();
+    ok(&["inspect", &digits(), "--backends", "cpu", "--svg", &path]);
+    let svg = std::fs::read_to_string(&file).expect("the picture is there");
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for word in ["image", "Conv conv1", "float32["] {
+        assert!(svg.contains(word), "`{word}` is missing");
+    }
+    assert!(svg.matches("<path").count() > 5, "{svg}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn limit_holds_less_and_says_the_same() {
     let held = |mode: &str| {
         let args = [
@@ -83,6 +98,76 @@ fn inspect_shows_inputs_placement_and_memory() {
         "{json}"
     );
     assert!(view["report"]["backends"][0]["planned_bytes"].as_u64() > Some(0));
+}
+
+/// The document of `--nodes json`.
+fn nodes(args: &[&str]) -> serde_json::Value {
+    let text = ok(&[&["inspect"], args, &["--nodes", "json"]].concat());
+    serde_json::from_str(&text).expect("one JSON document")
+}
+
+#[test]
+fn nodes_are_listed_as_backends_see_them() {
+    let digits = digits();
+    let seen = nodes(&[&digits, "--backends", "cpu", "--dim", "N=2"]);
+    assert_eq!(seen["unplanned_stages"], 0);
+    let list = seen["nodes"].as_array().expect("a list");
+    let conv = list.iter().find(|n| n["name"] == "conv1").expect("conv1");
+    assert_eq!(
+        (&conv["op"], &conv["backend"]),
+        (&"Conv".into(), &"cpu".into())
+    );
+    // Relu was fused, and the weights are the file's.
+    let attribute = |name: &str| &conv["attributes"][name];
+    assert_eq!(attribute("activation")["kind"], "texts");
+    assert_eq!(
+        attribute("activation")["values"],
+        serde_json::json!(["Relu"])
+    );
+    assert_eq!(attribute("strides")["kind"], "ints");
+    assert_eq!(
+        attribute("strides")["values"].as_array().map(Vec::len),
+        Some(2)
+    );
+    let constant: Vec<_> = conv["inputs"].as_array().expect("inputs").iter().collect();
+    let constant: Vec<_> = constant.iter().map(|t| t["constant"].as_bool()).collect();
+    assert_eq!(constant[..2], [Some(false), Some(true)]);
+    assert_eq!(conv["outputs"][0]["dtype"], "float32");
+    // The nodes that the report has on a backend, in the order in which they run.
+    let view = ok(&[
+        "inspect",
+        &digits,
+        "--backends",
+        "cpu",
+        "--dim",
+        "N=2",
+        "--json",
+    ]);
+    let view: serde_json::Value = serde_json::from_str(&view).expect("JSON");
+    let report = view["report"]["nodes"].as_array().expect("a list");
+    let placed = report.iter().filter(|n| n["backend"] != "plan");
+    let placed: Vec<_> = placed
+        .map(|n| (&n["name"], &n["op"], &n["backend"]))
+        .collect();
+    let listed: Vec<_> = list
+        .iter()
+        .map(|n| (&n["name"], &n["op"], &n["backend"]))
+        .collect();
+    assert!(listed.len() > 3, "{listed:?}");
+    assert_eq!(listed, placed);
+    let error = fails(2, &["inspect", &digits, "--nodes", "json", "--json"]);
+    assert!(error.contains("cannot be used with"), "{error}");
+}
+
+#[test]
+fn stages_without_a_plan_are_counted() {
+    let dir = folder("unplanned");
+    let file = dir.join("model.onnx");
+    std::fs::write(&file, Cases::of("language").file("gemma2-int4/model.onnx")).expect("written");
+    let path = file.display().to_string();
+    let open = nodes(&[&path, "--backends", "cpu"]);
+    assert!(open["unplanned_stages"].as_u64() > Some(0), "{open}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
 #[test]

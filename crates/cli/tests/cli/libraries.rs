@@ -13,6 +13,8 @@ const REFUSES_ALL: u32 = 6;
 const LONGER_TABLE: u32 = 11;
 const CREATION_EXITS: u32 = 21;
 const CREATION_HANGS: u32 = 22;
+#[cfg(feature = "conform")]
+const WRONG_RESULTS: u32 = 50;
 
 /// A library that goes wrong, with a log of what is created and destroyed.
 fn broken(dir: &Path, how: u32) -> PathBuf {
@@ -109,6 +111,59 @@ fn libraries_are_listed_and_measured() {
 }
 
 #[test]
+fn options_of_backends_are_listed_and_nodes_timed() {
+    let dir = folder("grown-library");
+    let defines = [
+        format!("LOG=\"{}\"", dir.join("log").display()),
+        "TIME=0.25".to_string(),
+        "INITIAL=\"4\"".to_string(),
+    ];
+    compile("tests/plugins/grown.c", &dir, "grown", &defines);
+    let out = text(&with_library(&dir, &["devices"], &[]).stdout);
+    let option = "--config grown:mode=fast|exact  what counts more";
+    assert!(out.contains(option), "{out}");
+    if !out.contains("wgpu: not available") && out.contains("wgpu: ") {
+        assert!(out.contains("device 0: "), "{out}");
+        assert!(out.contains("--config wgpu:power=high|low"), "{out}");
+    }
+    let model = rectified(&dir);
+    let bench = [
+        "bench",
+        &model,
+        "--backends",
+        "grown,cpu",
+        "--place",
+        "fixed",
+        "--runs",
+        "2",
+        "--config",
+        "grown:mode=exact",
+    ];
+    let out = text(&with_library(&dir, &bench, &[]).stdout);
+    assert!(out.contains("Relu") && out.contains("Exp"), "{out}");
+    assert!(!out.contains("does not time"), "{out}");
+    let wrong = with_library(
+        &dir,
+        &[
+            "run",
+            &model,
+            "--backends",
+            "grown,cpu",
+            "--config",
+            "grown:node=1",
+        ],
+        &[],
+    );
+    assert_eq!(wrong.status.code(), Some(3));
+    assert!(
+        text(&wrong.stderr).contains("did you mean `mode`?"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn a_library_is_closed_at_the_end() {
     for (name, code, args) in [
         ("closed", 0, &["run", "MODEL"][..]),
@@ -176,5 +231,64 @@ fn a_library_that_ends_the_process_or_hangs_is_an_error() {
         );
         assert!(start.elapsed() < Duration::from_secs(9), "{error}");
     }
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[cfg(feature = "conform")]
+#[test]
+fn a_library_is_tried_with_the_operator_cases() {
+    let dir = folder("conform");
+    compile("examples/plugin-c/scale.c", &dir, "scale", &[]);
+    rectified(&dir);
+    std::fs::write(dir.join("notes.txt"), "no model").expect("it can be written");
+    let models = dir.display().to_string();
+    let conform = ["conform", "--backends", "scale", "--models", &models];
+    let json = with_library(&dir, &[&conform[..], &["--json"]].concat(), &[]);
+    assert!(json.status.success(), "{}", text(&json.stderr));
+    let found: serde_json::Value = serde_json::from_str(&text(&json.stdout)).expect("it is JSON");
+    let operators = &found["operators"];
+    let count = |what: &str| operators[what].as_array().map_or(0, Vec::len);
+    assert!(count("passed") > 0 && count("refused") > 100, "{operators}");
+    assert_eq!(count("wrong"), 0, "{operators}");
+    let passed = operators["passed"].as_array().expect("a list");
+    assert!(
+        passed
+            .iter()
+            .all(|p| p["error"].as_f64() <= p["tolerance"].as_f64())
+    );
+    let models = found["models"].as_array().expect("a list");
+    assert_eq!(models.len(), 1, "{models:?}");
+    assert_eq!(models[0]["model"], "rectified.onnx");
+
+    let out = with_library(
+        &dir,
+        &["conform", "--backends", "scale", "--cases", "relu"],
+        &[],
+    );
+    let out = text(&out.stdout);
+    assert!(out.contains("scale (a sample in C): "), "{out}");
+    let all = text(&with_library(&dir, &conform, &[]).stdout);
+    assert!(
+        all.contains("model rectified.onnx: 1 nodes agree, 0 differ"),
+        "{all}"
+    );
+    assert!(
+        all.contains(": only Relu, Add and com.example::Scale"),
+        "{all}"
+    );
+
+    // A backend that is wrong has no good score.
+    broken(&dir, WRONG_RESULTS);
+    let out = with_library(
+        &dir,
+        &["conform", "--backends", "broken", "--cases", "Relu"],
+        &[],
+    );
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
+    assert!(
+        text(&out.stdout).contains("wrong: "),
+        "{}",
+        text(&out.stdout)
+    );
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }

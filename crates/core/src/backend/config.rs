@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::{BackendId, DataLayout, Description};
+use super::{BackendId, DataLayout, Description, DeviceOptions};
 use crate::error::{Error, ErrorCode, Result};
 
 /// What a backend computes in half precision; each includes the ones before it.
@@ -56,9 +56,12 @@ impl Default for BackendConfig {
     }
 }
 
+/// The options that all backends have, by the words of a [`Setting`].
+pub(super) const KEYS: [&str; 5] = ["dynamic", "f16", "layout", "quantized", "timers"];
+
 /// What a user wants of one backend; what is left out stays as the backend has it, without timers and
 /// with exact quantised results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackendOptions {
     /// The layout of spatial operators, instead of the one that the backend is fastest with.
     pub layout: Option<DataLayout>,
@@ -66,6 +69,8 @@ pub struct BackendOptions {
     pub f16: Option<Half>,
     pub quantized: Quantized,
     pub timers: bool,
+    /// Options that this backend alone has ([`super::Backend::options`]).
+    pub device: DeviceOptions,
 }
 
 impl BackendOptions {
@@ -128,12 +133,12 @@ impl BackendConfigs {
 
     /// What is asked of a backend; nothing where it is not named.
     pub fn get(&self, id: &BackendId) -> BackendOptions {
-        self.0.get(id).copied().unwrap_or_default()
+        self.0.get(id).cloned().unwrap_or_default()
     }
 
     /// What is asked of one backend alone.
     pub fn only(&self, id: &BackendId) -> BackendConfigs {
-        let own = self.0.get(id).map(|wishes| (id.clone(), *wishes));
+        let own = self.0.get(id).map(|wishes| (id.clone(), wishes.clone()));
         BackendConfigs(own.into_iter().collect())
     }
 
@@ -158,25 +163,28 @@ impl BackendConfigs {
 
     /// Reads one wish, as [`Setting`] has it.
     pub fn set(&mut self, setting: &Setting) {
-        setting.wish.apply(self.entry(setting.backend.clone()));
+        let options = self.entry(setting.backend.clone());
+        setting.wish.clone().apply(options);
     }
 }
 
 /// One wish of a user in words: `BACKEND:KEY=VALUE`, where the keys are `layout` (`NCHW`, `NHWC`),
-/// `dynamic`, `timers` (`on`, `off`), `f16` (`off`, `chosen`, `kept`) and `quantized` (`exact`, `native`).
+/// `dynamic`, `timers` (`on`, `off`), `f16` (`off`, `chosen`, `kept`), `quantized` (`exact`, `native`), and those that
+/// the backend itself has ([`super::Backend::options`]), which are checked when it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     backend: BackendId,
     wish: Wish,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Wish {
     Layout(DataLayout),
     Dynamic(bool),
     Half(Half),
     Quantized(Quantized),
     Timers(bool),
+    Device(String, String),
 }
 
 impl Wish {
@@ -201,7 +209,8 @@ impl Wish {
                 "native" => Quantized::Native,
                 _ => return None,
             }),
-            _ => return None,
+            "" => return None,
+            own => Wish::Device(own.to_string(), value.to_string()),
         })
     }
 
@@ -212,6 +221,7 @@ impl Wish {
             Wish::Half(half) => options.f16 = Some(half),
             Wish::Quantized(quantized) => options.quantized = quantized,
             Wish::Timers(timers) => options.timers = timers,
+            Wish::Device(name, value) => options.device.set(name, value),
         }
     }
 }
@@ -233,7 +243,8 @@ impl FromStr for Setting {
             Error::new(ErrorCode::InvalidValue, "this does not configure a backend")
                 .with_expected(
                     "`ID:layout=NCHW`, `ID:dynamic=off`, `ID:f16=off|chosen|kept`, \
-                     `ID:quantized=exact|native`, `ID:timers=on`",
+                     `ID:quantized=exact|native`, `ID:timers=on`, or `ID:OPTION=VALUE` with an option that \
+                     `kilim devices` lists",
                 )
                 .with_got(text)
         })
@@ -252,6 +263,7 @@ mod tests {
             "cpu:timers=on",
             "wgpu:f16=off",
             "acl_neon:quantized=native",
+            "xpu:firmware=a=b",
         ] {
             configs.set(&text.parse().unwrap());
         }
@@ -262,7 +274,9 @@ mod tests {
         assert_eq!(cpu.layout, Some(DataLayout::ChannelsFirst));
         assert!(cpu.timers && !configs.get(&"wgpu".into()).timers);
         assert_eq!(configs.get(&"wgpu".into()).f16, Some(Half::Off));
-        for wrong in ["cpu", "cpu:layout", "cpu:layout=NCXHW", "cpu:speed=on"] {
+        let own = configs.get(&"xpu".into()).device;
+        assert_eq!(own.text("firmware"), Some("a=b"));
+        for wrong in ["cpu", "cpu:layout", "cpu:layout=NCXHW", "cpu:=on"] {
             assert!(wrong.parse::<Setting>().is_err(), "{wrong}");
         }
     }

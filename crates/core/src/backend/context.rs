@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{BackendConfig, ContextState, StageChange, StageSpec, StageTensors, TensorRegistry};
+use super::{
+    BackendConfig, ContextState, DeviceOptions, StageChange, StageSpec, StageTensors,
+    TensorRegistry,
+};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::interrupt::Interrupt;
@@ -23,6 +26,8 @@ pub struct ContextConfig {
     pub arena: Option<Arena>,
     /// What the user wants of the backend, or else what it does by itself.
     pub backend: BackendConfig,
+    /// A value for each of [`super::Backend::options`].
+    pub device: DeviceOptions,
     /// Which kernels were measured to be the fastest (see [`super::Backend::choice`]).
     pub tuned: Tuned,
 }

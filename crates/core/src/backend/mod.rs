@@ -15,6 +15,8 @@ mod config;
 mod context;
 mod data_layout;
 mod description;
+mod device_options;
+mod node_layouts;
 mod optimizer;
 mod registry;
 mod spec;
@@ -44,6 +46,8 @@ pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized,
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;
 pub use description::{Description, Grade, Memory, Speed};
+pub use device_options::{DeviceOption, DeviceOptions, OptionKind};
+pub use node_layouts::NodeLayouts;
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry, check_version};
 pub use spec::{ConstantKey, KernelSpec, Location, StageSpec, TensorSlot};
@@ -51,7 +55,7 @@ pub use state::ContextState;
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 8;
+pub const API_VERSION: u32 = 10;
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {
@@ -61,6 +65,18 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// [`API_VERSION`] at the time the backend was built.
     fn api_version(&self) -> u32 {
         API_VERSION
+    }
+
+    /// Options that this backend has for its device, beside those of [`BackendConfig`]. Their values come with
+    /// [`ContextConfig::device`], and to [`BackendFactory`], where the device is opened for them.
+    fn options(&self) -> &[DeviceOption] {
+        &[]
+    }
+
+    /// The devices among which the options of the backend choose, in words and in the order of their numbers; empty
+    /// where there is no such choice.
+    fn devices(&self) -> LocalFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Whether this backend runs exactly this node, with these shapes, element types, attributes
@@ -101,6 +117,12 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// The part that looks at connected nodes instead of single ones. Without it, nodes run as they
     /// were placed.
     fn optimizer(&self) -> Option<&dyn Optimizer> {
+        None
+    }
+
+    /// The part that says for each node which layout is the fastest. Without it, that is the first of
+    /// [`BackendConfig::layouts`].
+    fn node_layouts(&self) -> Option<&dyn NodeLayouts> {
         None
     }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{API_VERSION, Backend, BackendId, LocalFuture};
+use super::{API_VERSION, Backend, BackendId, DeviceOptions, LocalFuture};
 use crate::error::{Error, ErrorCode, Result};
 
-/// Makes a backend; it may have to wait for a device.
-pub type BackendFactory = fn() -> LocalFuture<'static, Result<Arc<dyn Backend>>>;
+/// Makes a backend on the device that the options ask for; it may have to wait for it. The options are as the user gave
+/// them: a factory that reads some checks them by [`DeviceOptions::check`].
+pub type BackendFactory =
+    for<'a> fn(&'a DeviceOptions) -> LocalFuture<'a, Result<Arc<dyn Backend>>>;
 
 /// An explicit list, so that a build holds only the backends that it names.
 #[derive(Clone, Default)]
@@ -47,20 +49,25 @@ impl BackendRegistry {
         self.factories.iter().map(|(id, _)| id)
     }
 
-    /// Makes the backend `id`.
+    /// Makes the backend `id` on the device that the options ask for.
     ///
     /// # Errors
     /// `NoBackend` where there is none of that id or it was built for another API; `Device` where
-    /// its device cannot be opened.
-    pub async fn create(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
+    /// its device cannot be opened; `InvalidValue` where it does not have such an option.
+    pub async fn create(
+        &self,
+        id: &BackendId,
+        options: &DeviceOptions,
+    ) -> Result<Arc<dyn Backend>> {
         let id = &self.resolve(id);
         let Some((_, factory)) = self.factories.iter().find(|(i, _)| i == id) else {
             let known: Vec<_> = self.ids().map(BackendId::as_str).collect();
             let message = format!("there is no backend `{id}`");
             return Err(Error::new(ErrorCode::NoBackend, message).with_known(id.as_str(), &known));
         };
-        let backend = factory().await?;
+        let backend = factory(options).await?;
         check_version(&*backend)?;
+        options.check(id, backend.options())?;
         Ok(backend)
     }
 }

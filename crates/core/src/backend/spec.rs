@@ -86,11 +86,12 @@ impl StageSpec {
     /// constant for the node's kernel goes with them ([`Tensor::unread`]).
     pub fn specs(&self, node: &KernelSpec) -> (Vec<Option<TensorSpec>>, Vec<TensorSpec>) {
         let spec = |&t: &TensorIndex| {
-            let spec = &self.tensors[t].spec;
+            let TensorSlot { name, spec, .. } = &self.tensors[t];
             TensorSpec {
                 dtype: spec.dtype,
                 shape: spec.shape.clone(),
                 value: spec.value.as_ref().map(Tensor::unread),
+                name: name.clone(),
             }
         };
         (

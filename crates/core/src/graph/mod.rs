@@ -3,6 +3,7 @@
 mod activation;
 mod bodies;
 mod flow;
+mod names;
 mod operator;
 mod renumbered;
 mod spatial;
@@ -20,6 +21,7 @@ use crate::tensor::Tensor;
 pub use activation::Activation;
 pub use bodies::Bodies;
 pub use flow::{Axes, Elements, Flow, Precision};
+pub use names::Names;
 pub use operator::{InferContext, Operator};
 pub use renumbered::Renumbered;
 pub use spatial::Spatial;

@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{Activation, Bodies, Flow, Graph, NodeSpec, NodeView, Renumbered, Spatial};
+use super::{
+    Activation, Bodies, Flow, Graph, Names, Node, NodeSpec, NodeView, Renumbered, Spatial,
+};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
@@ -20,6 +22,8 @@ pub struct InferContext<'a> {
     pub outputs: usize,
     /// What may stop operators whose outputs' shapes depend on data.
     pub interrupt: &'a Interrupt,
+    /// What the node and its tensors are called, where it is one of a graph.
+    pub names: Names<'a>,
 }
 
 impl<'a> InferContext<'a> {
@@ -29,6 +33,16 @@ impl<'a> InferContext<'a> {
             inputs,
             outputs,
             interrupt: &Interrupt::NEVER,
+            names: Names::default(),
+        }
+    }
+
+    /// The context of a node of a graph, which is told what things are called.
+    #[must_use]
+    pub fn of(self, graph: &'a Graph, node: &'a Node) -> InferContext<'a> {
+        InferContext {
+            names: Names::of(graph, node),
+            ..self
         }
     }
 

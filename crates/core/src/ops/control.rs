@@ -12,7 +12,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, dtype_error};
 use crate::fact::{Fact, InputFact};
-use crate::graph::{Bodies, Flow, Graph, InferContext, Operator, Value, ValueId};
+use crate::graph::{Bodies, Flow, Graph, InferContext, Names, Operator, Value, ValueId};
 use crate::interrupt::Interrupt;
 use crate::reflect::{Leaf, Visitor};
 
@@ -84,6 +84,7 @@ fn outputs_of(
             inputs: &inputs,
             outputs: node.outputs.len(),
             interrupt,
+            names: Names::of(body, node),
         };
         for (v, fact) in node
             .outputs

@@ -1,7 +1,8 @@
 //! What a placement costs: work by the speed of each backend, and what crosses between them.
 
 use super::Candidate;
-use crate::backend::{Description, Memory, Speed};
+use crate::backend::{DataLayout, Description, Memory, Speed};
+use crate::fact::Cost;
 use crate::ids::{BackendIndex, PerBackend};
 
 /// A backend as the prices see it.
@@ -9,6 +10,9 @@ use crate::ids::{BackendIndex, PerBackend};
 pub struct Site {
     pub memory: Memory,
     pub speed: Speed,
+    /// The layout of data here, where transposes between layouts are no nodes yet: what crosses to a site with another
+    /// one is priced with a transpose.
+    pub layout: DataLayout,
 }
 
 impl Site {
@@ -17,7 +21,16 @@ impl Site {
         Site {
             memory: description.memory,
             speed: description.speed,
+            layout: DataLayout::ChannelsFirst,
         }
+    }
+
+    /// Seconds for bringing a value into another layout here.
+    fn turn(&self, bytes: usize) -> f64 {
+        self.speed.seconds(&Cost {
+            flops: 0.0,
+            bytes: 2.0 * bytes as f64,
+        })
     }
 
     /// Seconds between this backend's memory and the host's.
@@ -93,7 +106,12 @@ impl<'a> CostModel<'a> {
 
     fn crossing(&self, value: usize, from: BackendIndex, to: BackendIndex) -> f64 {
         let bytes = self.bytes[value];
-        self.sites[from].transfer(bytes) + self.sites[to].transfer(bytes)
+        let (from, to) = (&self.sites[from], &self.sites[to]);
+        let turned = match from.layout == to.layout {
+            true => 0.0,
+            false => from.turn(bytes).min(to.turn(bytes)),
+        };
+        from.transfer(bytes) + to.transfer(bytes) + turned
     }
 
     fn work(

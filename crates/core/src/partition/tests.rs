@@ -1,9 +1,10 @@
 use super::*;
-use crate::backend::{Memory, Speed};
+use crate::backend::{DataLayout, Memory, Speed};
 
 fn site(memory: Memory, flops: f64) -> Site {
     Site {
         memory,
+        layout: DataLayout::ChannelsFirst,
         speed: Speed {
             flops_per_second: flops,
             bytes_per_second: flops,
@@ -97,6 +98,19 @@ fn what_crossings_eat_up_is_not_split() {
     assert_eq!(placed.at, [0; 40].map(BackendIndex));
     let placed = place(&all, &[64; 41], &sites, Placement::Priced).unwrap();
     assert_eq!(placed.at, [1; 40].map(BackendIndex));
+}
+
+#[test]
+fn a_crossing_between_layouts_is_priced_with_a_transpose() {
+    let mut sites = PerBackend::from_iter([site(Memory::Host, 2e10), site(Memory::Host, 1e10)]);
+    // The first is twice as fast, and nothing is sent; every second node is not for it.
+    let nodes: Vec<Candidate> = (0..4)
+        .map(|i| node(&[i], &[i + 1], &[(i % 2 == 0).then_some(1e6), Some(1e6)]))
+        .collect();
+    let at = |sites: &_| place(&nodes, &[1 << 20; 5], sites, Placement::Priced);
+    assert_eq!(at(&sites).unwrap().at, [0, 1, 0, 1].map(BackendIndex));
+    sites[BackendIndex(0)].layout = DataLayout::ChannelsLast;
+    assert_eq!(at(&sites).unwrap().at, [1; 4].map(BackendIndex));
 }
 
 /// Whatever the graph, a split placement is priced below every whole one.

@@ -6,12 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::Rule;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, NodeSpec};
+use crate::ids::BackendId;
 
-/// Sees every rewrite of a graph.
+/// Sees every rewrite of a graph, and where its nodes go.
 pub trait Observer: Send + Sync {
     /// `rule` has rewritten `graph`, whose nodes were `before`.
     fn changed(&self, rule: Rule, before: &[Node], graph: &Graph);
+
+    /// `backend` has a kernel for `node` in a plan that was made; nodes come in the order in which they run. Views and what is
+    /// computed while planning have no kernels. Bodies of control flow are graphs of their own, with plans of their own.
+    fn given(&self, backend: &BackendId, node: &NodeSpec) {
+        let _ = (backend, node);
+    }
 }
 
 /// A node in a [`Change`].

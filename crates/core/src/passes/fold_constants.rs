@@ -10,7 +10,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
-use crate::graph::{Graph, InferContext, Node, NodeSpec, NodeView, ValueId};
+use crate::graph::{Graph, InferContext, Names, Node, NodeSpec, NodeView, ValueId};
 use crate::ops::{ConstantOfShape, DequantizeLinear, If, Reshape};
 use crate::tensor::{Tensor, byte_count};
 
@@ -147,6 +147,7 @@ fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Result<Option<Ve
         inputs: &known,
         outputs: node.outputs.len(),
         interrupt: evaluate.interrupt,
+        names: Names::of(graph, node),
     });
     let Some(outputs) = unless_aborted(facts)?.and_then(|facts| small(node, &specs, &facts)) else {
         return Ok(None);

@@ -3,7 +3,7 @@
 use super::known_dims::KnownDims;
 use crate::error::{Result, dtype_error};
 use crate::fact::InputFact;
-use crate::graph::{Graph, InferContext, Node};
+use crate::graph::{Graph, InferContext, Names, Node};
 use crate::interrupt::{Interrupt, Meter};
 use crate::ops::check_rank;
 
@@ -32,6 +32,7 @@ pub fn infer_graph(graph: &mut Graph, interrupt: &Interrupt) -> Result<()> {
             inputs: &inputs,
             outputs: node.outputs.len(),
             interrupt,
+            names: Names::of(graph, node),
         };
         check_forms(node, &inputs)?;
         let facts = node

@@ -41,7 +41,6 @@ mod transposes;
 mod views;
 mod widen_f16;
 
-use crate::backend::DataLayout;
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
 use crate::graph::{Graph, NodeSpec};
@@ -51,6 +50,8 @@ use crate::tensor::Tensor;
 pub use changes::{Change, ChangeLog, NodeName, Observer};
 pub use infer::infer_graph;
 pub use known_dims::KnownDims;
+pub use layout::Layout;
+pub(crate) use layout::Turned;
 pub(crate) use quantized::moves;
 pub use retype::{everywhere as retype_everywhere, run as retype};
 pub use rules::Rule;
@@ -68,8 +69,7 @@ pub struct Passes<'a> {
     pub evaluate: Evaluator<'a>,
     /// Element types that are widened to `float32` inside the graph.
     pub narrow: &'a dyn Fn(DType) -> bool,
-    /// The layout that spatial operators are brought to, where that is channels-last.
-    pub layout: DataLayout,
+    pub layout: Layout<'a>,
     /// Rules that are not applied.
     pub without: &'a [Rule],
     /// Sees what each rule changes.

@@ -10,7 +10,6 @@ use super::{
     fold_constants, fuse, layout, patterns, quantized, rotary, selection, transposes, views,
     widen_f16,
 };
-use crate::backend::DataLayout;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
 
@@ -128,8 +127,8 @@ rules! {
         "one place along an axis is taken before nodes that compute each place apart",
         |g, _| selection::run(g);
     ChannelsLast, "channels-last",
-        "convolutions and their kin work on channels-last data, where a backend prefers that",
-        |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g)?);
+        "convolutions and their kin work on channels-last data, where the backend that gets them prefers that",
+        |g, passes| layout::run(g, &passes.layout);
     Transposes, "transposes",
         "transposes move until they cancel, or move as little data as possible",
         |g, _| transposes::run(g);

@@ -11,7 +11,6 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Precision, Value, ValueId};
 use crate::ops::Cast;
-use crate::tensor::{Element, Tensor, cast_slice_mut};
 
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts. True where there was one.
 ///
@@ -61,7 +60,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         let value = graph.value_mut(v);
         value.fact.dtype = Some(DType::F32);
         if let Some(tensor) = value.constant.take() {
-            value.constant = Some(widened(&tensor)?);
+            value.constant = Some(tensor.widened()?);
         }
     }
     while let Some(mut n) = patch.next_node() {
@@ -164,19 +163,4 @@ fn keep_bits(
     }
     patch.push(n);
     widening.into_iter().for_each(|node| patch.push(node));
-}
-
-fn widened(tensor: &Tensor) -> Result<Tensor> {
-    fn widen<H: Element + Into<f32>>(half: &Tensor, from: usize, to: &mut [f32]) -> Result<()> {
-        let half = &half.as_slice::<H>()?[from..][..to.len()];
-        to.iter_mut().zip(half).for_each(|(to, &h)| *to = h.into());
-        Ok(())
-    }
-    let widen = match tensor.dtype() {
-        DType::F16 => widen::<half::f16>,
-        _ => widen::<half::bf16>,
-    };
-    tensor.later(DType::F32, tensor.shape(), move |half, from, to| {
-        widen(half, from / size_of::<f32>(), cast_slice_mut(to)?)
-    })
 }

@@ -6,6 +6,7 @@ mod builtin;
 mod handle;
 mod keep;
 mod last;
+mod layout;
 mod open;
 mod options;
 mod owned;
@@ -253,7 +254,7 @@ impl Session {
     }
 
     /// What the nodes took in the last run, on backends whose timers [`SessionOptions::configs`] turns
-    /// on; a backend that does not offer timers, one in a library for instance, refuses to be told so.
+    /// on; a backend that does not offer timers, such as a library without them, refuses to be told so.
     pub fn times(&self) -> Vec<NodeTime> {
         let mut times = Vec::new();
         self.runner
@@ -261,8 +262,8 @@ impl Session {
         times
     }
 
-    /// Runs the model once and times every node of the backends that can: nodes of others, those in
-    /// libraries for instance, are not among the times. What a backend takes for all nodes of a step is in a
+    /// Runs the model once and times every node of the backends that can: nodes of others, such as libraries without
+    /// timers, are not among the times. What a backend takes for all nodes of a step is in a
     /// [`crate::schedule::Trace`].
     pub async fn profile(
         &mut self,

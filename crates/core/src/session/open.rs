@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::builtin::Ports;
+use super::layout::Layouts;
 use super::variables::Variables;
 use super::{Run, Runner, Session, SessionOptions, Shared, last, precision};
 use crate::backend::{Backend, Half, RawConstants};
@@ -13,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, TensorSpec};
 use crate::graph::{Graph, NodeSpec};
-use crate::passes::{self, Evaluator, Passes};
+use crate::passes::{self, Evaluator, Layout, Passes};
 use crate::pin;
 
 impl Session {
@@ -68,6 +69,13 @@ impl Session {
             evaluator.evaluate(node, &interrupt)
         };
         if options.optimise {
+            let layouts = Layouts {
+                backends: &backends,
+                configs: &configs,
+                options: &options,
+                interrupt: &interrupt,
+            };
+            let choose = |graph: &Graph| layouts.choose(graph);
             let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
             let narrow = |dtype: DType| match dtype {
                 DType::F16 => !keeps,
@@ -79,7 +87,10 @@ impl Session {
                     interrupt: &interrupt,
                 },
                 narrow: &narrow,
-                layout: options.layout(&backends),
+                layout: match layouts.common() {
+                    Some(layout) => Layout::Every(layout),
+                    None => Layout::Chosen(&choose),
+                },
                 without: &options.without,
                 observer: options.observer.as_deref(),
             };
@@ -133,7 +144,7 @@ impl Session {
         }
         let mut run = Run::new(&mut shared, interrupt.clone());
         runner.tune_first(&mut run, &facts).await?;
-        run.resize(raw, |run| runner.prepare(run, &facts, raw))?;
+        runner.prepare_together(&mut run, &facts, raw)?;
         for context in &mut shared.contexts {
             context.warm_up(&interrupt).await?;
         }

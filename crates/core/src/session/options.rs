@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::backend::{
-    Backend, BackendConfig, BackendConfigs, BackendContext, ContextConfig, DataLayout,
+    Backend, BackendConfig, BackendConfigs, BackendContext, ContextConfig, DeviceOptions,
 };
 use crate::builtin::PortLayouts;
 use crate::error::Result;
+use crate::ids::PerBackend;
 use crate::interrupt::{AbortSignal, Interrupt};
 use crate::limits::Limits;
 use crate::memory::{Arena, Sharing};
-use crate::partition::{Calibration, Placement};
+use crate::partition::{Calibration, Placement, Site};
 use crate::passes::{Observer, Rule};
 use crate::pin::{Pin, PrecisionPin};
 use crate::schedule::{Scheduler, SyncScheduler, Trace};
@@ -43,7 +44,7 @@ pub struct SessionOptions {
     pub optimise: bool,
     /// Rules of [`crate::passes::optimise`] that are not applied.
     pub without: Vec<Rule>,
-    /// Sees what each rule changes.
+    /// Sees what each rule changes, and which backend gets which node.
     pub observer: Option<Arc<dyn Observer>>,
     /// Nodes may compute in half precision, within this.
     pub mixed_precision: Option<MixedPrecision>,
@@ -93,6 +94,7 @@ impl SessionOptions {
         backend.create_context(&ContextConfig {
             arena: Some(arena),
             backend: self.config(backend)?,
+            device: self.device(backend)?,
             limits: self.limits.clone(),
             tuned: self.tuning.of(&backend.describe().key()),
             ..self.context.clone()
@@ -105,24 +107,28 @@ impl SessionOptions {
         self.configs.get(&described.id).resolve(described)
     }
 
+    /// What a backend is told of its own options.
+    fn device(&self, backend: &Arc<dyn Backend>) -> Result<DeviceOptions> {
+        let id = &backend.describe().id;
+        self.configs.get(id).device.check(id, backend.options())
+    }
+
     /// What each backend is to do.
     pub(super) fn resolved(&self, backends: &[Arc<dyn Backend>]) -> Result<Vec<BackendConfig>> {
         backends.iter().map(|b| self.config(b)).collect()
     }
 
-    /// The layout that spatial operators are brought to: the one that the user wants on the first
-    /// backend for which there is such a wish, else channels-last where a backend is fastest with it.
-    pub(super) fn layout(&self, backends: &[Arc<dyn Backend>]) -> DataLayout {
-        let mut ids = backends.iter().map(|b| &b.describe().id);
-        if let Some(layout) = ids.find_map(|id| self.configs.get(id).layout) {
-            return layout;
-        }
-        let last = DataLayout::ChannelsLast;
-        let best = |b: &Arc<dyn Backend>| b.describe().config.layouts.first() == Some(&last);
-        match backends.iter().any(best) {
-            true => last,
-            false => DataLayout::ChannelsFirst,
-        }
+    /// The backends as the partitioner prices them.
+    pub(super) fn sites(&self, backends: &[Arc<dyn Backend>]) -> PerBackend<Site> {
+        let site = |b: &Arc<dyn Backend>| {
+            let site = Site::of(b.describe());
+            let speed = self.calibration.speed(b.describe());
+            Site {
+                speed: speed.unwrap_or(site.speed),
+                ..site
+            }
+        };
+        backends.iter().map(site).collect()
     }
 }
 

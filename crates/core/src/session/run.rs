@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Shared;
+use super::plan::Obstacle;
 use super::record::Recorder;
 use crate::backend::RawConstants;
 use crate::error::Result;
@@ -78,12 +79,15 @@ impl<'s> Run<'s> {
 
     /// Calls `plan`, then has every backend allocate what the plans need. Calls may be nested; the
     /// outermost one allocates. What has begun ends, also where planning fails.
+    ///
+    /// # Errors
+    /// The error of `plan`; what backends say of planning, and of memory that they do not have.
     pub fn resize<T>(
         &mut self,
         raw: RawConstants,
-        plan: impl FnOnce(&mut Run<'s>) -> Result<T>,
-    ) -> Result<T> {
-        let begun = self.shared.resize_begin(raw)?;
+        plan: impl FnOnce(&mut Run<'s>) -> Result<T, Obstacle>,
+    ) -> Result<T, Obstacle> {
+        let begun = self.shared.resize_begin(raw).map_err(Obstacle::of_all)?;
         let planned = plan(self);
         let ended = self.shared.resize_end(begun);
         planned.and_then(|planned| ended.map(|()| planned))

@@ -17,6 +17,7 @@ use crate::partition::Site;
 use crate::report::{PlansReport, TuningReport};
 use crate::tensor::byte_count;
 
+use super::plan::Obstacle;
 use super::{Runner, SessionOptions};
 
 /// What all runners of a session share.
@@ -49,19 +50,11 @@ impl Shared {
         options: SessionOptions,
     ) -> Result<Shared> {
         let contexts = backends.iter().map(|b| options.create_context(b));
-        let sites = backends.iter().map(|b| {
-            let site = Site::of(b.describe());
-            let speed = options.calibration.speed(b.describe());
-            Site {
-                speed: speed.unwrap_or(site.speed),
-                ..site
-            }
-        });
         Ok(Shared::unused(
             contexts.collect::<Result<_>>()?,
             backends.clone().into(),
             options.resolved(&backends)?.into(),
-            sites.collect(),
+            options.sites(&backends),
             evaluator,
             options,
         ))
@@ -126,11 +119,20 @@ impl Shared {
     }
 
     /// Has the first `begun` backends allocate what was planned.
-    pub fn resize_end(&mut self, begun: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// What the first of them says that has no such memory. An arena of the user's that is too small is no obstacle that
+    /// another backend would avoid.
+    pub fn resize_end(&mut self, begun: usize) -> Result<(), Obstacle> {
         self.resizing -= 1;
         let mut ended = Ok(());
-        for context in self.contexts.iter_mut().take(begun) {
-            ended = ended.and(context.resize_end());
+        for (b, context) in self.contexts.entries_mut().take(begun) {
+            let external = context.arena().is_external();
+            let own = context.resize_end().map_err(|e| match external {
+                true => Obstacle::of_all(e),
+                false => Obstacle::of(b, Vec::new(), e),
+            });
+            ended = ended.and(own);
         }
         ended
     }
@@ -157,6 +159,13 @@ impl Shared {
     /// Whether runs at the same time need not plan again.
     fn shares_kernels(&self) -> bool {
         cfg!(target_arch = "wasm32") || self.contexts.iter().all(|c| c.replica().is_some())
+    }
+
+    /// Whether a stage is planned again without a backend that cannot run it. That takes the raw constants, which stay until
+    /// there are kernels, unless memory is short.
+    pub fn falls_back(&self, raw: RawConstants) -> bool {
+        let stay = raw == RawConstants::Keep || self.options.context.memory == MemoryMode::Normal;
+        stay && self.backends.len() > 1 && !self.options.strict
     }
 
     /// Plans kept for each stage.

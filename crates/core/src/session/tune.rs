@@ -64,7 +64,7 @@ pub(super) fn collect(
             Some(algorithm) => shared.tuning.push(TuningReport {
                 backend: id.to_string(),
                 class: choice.class,
-                algorithm: algorithm.to_string(),
+                algorithm: choice.algorithms[algorithm].to_string(),
                 times: Vec::new(),
             }),
             None => trials.push(Trial {
@@ -112,7 +112,7 @@ fn alone(stage: &StageSpec, node: KernelIndex, backend: &dyn Backend) -> Result<
     let only = own.nodes.push(kernel);
     own.parts.push(only..own.nodes.end());
     let lives = vec![(0, 0); own.tensors.len()].into();
-    arena::lay_out(&mut own, &lives, backend)?;
+    arena::lay_out(&mut own, &lives, backend).map_err(|no_room| no_room.error)?;
     Ok(own)
 }
 
@@ -143,7 +143,7 @@ impl Run<'_> {
                 }
             }
             let Choice { class, algorithms } = trial.choice;
-            let algorithm = algorithms[fastest];
+            let algorithm = &algorithms[fastest];
             let tuned = shared.options.tuning.of(&device.describe().key());
             tuned.insert(&class, algorithm);
             let times = algorithms.iter().zip(times);
@@ -154,7 +154,7 @@ impl Run<'_> {
                 times: times
                     .filter(|(_, seconds)| seconds.is_finite())
                     .map(|(algorithm, seconds)| AlgorithmTime {
-                        algorithm: (*algorithm).to_string(),
+                        algorithm: algorithm.to_string(),
                         seconds,
                     })
                     .collect(),

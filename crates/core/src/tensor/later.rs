@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::widened::widen;
 use super::{AlignedBytes, Tensor};
 use crate::error::Result;
 use crate::interrupt::Meter;
@@ -15,6 +16,8 @@ type Compute = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
 enum Recipe {
     /// The source's, where the elements cannot be read as they lie.
     Same,
+    /// The elements of a source in half precision, in `float32`.
+    Widened,
     Computed(Arc<Compute>),
 }
 
@@ -40,6 +43,11 @@ impl Later {
         Later::by(Recipe::Same, source.byte_len(), source)
     }
 
+    /// The elements of `source`, which is of `float16` or `bfloat16`, in `float32`.
+    pub(super) fn widened(len: usize, source: Tensor) -> Later {
+        Later::by(Recipe::Widened, len, source)
+    }
+
     fn by(recipe: Recipe, len: usize, source: Tensor) -> Later {
         Later {
             len,
@@ -52,6 +60,7 @@ impl Later {
     fn compute(&self, from: usize, to: &mut [u8]) -> Result<()> {
         match &self.recipe {
             Recipe::Same => self.source.copy_to(from, to),
+            Recipe::Widened => widen(&self.source, from / size_of::<f32>(), to),
             Recipe::Computed(compute) => compute(&self.source, from, to),
         }
     }
@@ -66,6 +75,11 @@ impl Later {
         let mut held = 0;
         self.source.buffers(&mut |_, bytes| held += bytes);
         held > 0
+    }
+
+    /// The source, where these are the elements of it in `float32`.
+    pub(super) fn as_widened(&self) -> Option<&Tensor> {
+        matches!(self.recipe, Recipe::Widened).then_some(&self.source)
     }
 
     /// The source, where its bytes are these.

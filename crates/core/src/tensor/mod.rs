@@ -8,6 +8,7 @@ mod numbers;
 mod read;
 #[cfg(test)]
 mod tests;
+mod widened;
 
 use std::fmt;
 use std::sync::Arc;

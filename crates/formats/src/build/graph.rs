@@ -250,10 +250,10 @@ impl GraphBuilder {
         inputs: &[Option<ValueId>],
         outputs: usize,
     ) -> Result<Vec<Fact>> {
+        let inputs = self.graph.input_facts(inputs);
         let facts = op.infer(&InferContext {
-            inputs: &self.graph.input_facts(inputs),
-            outputs,
             interrupt: &self.interrupt,
+            ..InferContext::new(&inputs, outputs)
         });
         let facts = match facts {
             Err(_) if self.conditional => Vec::new(),

@@ -1,77 +1,11 @@
-//! What the decoders of llama.cpp have in common, and in what they differ (`src/llama-model.cpp`, `src/models/`).
+//! Which models files of llama.cpp hold (`src/llama-model.cpp`).
 
 use kilim_core::error::{Result, unsupported};
 
 use super::invalid;
 use super::metadata::Metadata;
 use crate::build::OpTable;
-
-/// A decoder of attention, or a short convolution, and a gated product in each layer. Biases, norms of heads and norms behind a layer's halves are there
-/// where the file has them.
-#[derive(Debug)]
-pub struct Architecture {
-    /// Which numbers of a head turn together (`llama_model_rope_type`).
-    pub pairs: Pairs,
-    pub gate: Gate,
-    /// Rows of the embedding are multiplied by the root of their size.
-    pub scaled_embedding: bool,
-    pub windows: Windows,
-    /// How many layers the model has whose scores are divided by the root of its width a head, not of a head's size.
-    pub scores_by_width: Option<usize>,
-    /// Every so many layers one does not turn its heads; never, where it is 0.
-    pub unturned: usize,
-    /// The tensor of the norm in front of the head, where it has another name than `output_norm`.
-    pub last_norm: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pairs {
-    /// Numbers beside each other.
-    Neighbours,
-    /// A number of the first half with one of the second.
-    Halves,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
-    Silu,
-    /// Gelu by the hyperbolic tangent.
-    Gelu,
-}
-
-/// Which layers look back on a window of words, as wide as `attention.sliding_window` says.
-#[derive(Clone, Copy, Debug)]
-pub enum Windows {
-    None,
-    All,
-    /// All but every so manyth layer; those that have one turn by angles of another base, unless the file names one.
-    AllBut {
-        every: usize,
-        base: Option<f64>,
-    },
-}
-
-/// The plainest decoder.
-const LLAMA: Architecture = Architecture {
-    pairs: Pairs::Neighbours,
-    gate: Gate::Silu,
-    scaled_embedding: false,
-    windows: Windows::None,
-    scores_by_width: None,
-    unturned: 0,
-    last_norm: "output_norm",
-};
-
-const QWEN: Architecture = Architecture {
-    pairs: Pairs::Halves,
-    ..LLAMA
-};
-
-const GEMMA: Architecture = Architecture {
-    gate: Gate::Gelu,
-    scaled_embedding: true,
-    ..QWEN
-};
+use crate::language::{Architecture, GEMMA, GEMMA_2, GEMMA_3, LLAMA, QWEN, Windows};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -86,28 +20,8 @@ pub enum Model {
 pub static ARCHITECTURES: OpTable<&str, Model> = OpTable(&[
     ("bert", Model::Encoder),
     ("gemma", Model::Decoder(GEMMA)),
-    (
-        "gemma2",
-        Model::Decoder(Architecture {
-            windows: Windows::AllBut {
-                every: 2,
-                base: None,
-            },
-            scores_by_width: Some(46),
-            ..GEMMA
-        }),
-    ),
-    (
-        "gemma3",
-        Model::Decoder(Architecture {
-            windows: Windows::AllBut {
-                every: 6,
-                base: Some(10_000.0),
-            },
-            scores_by_width: Some(62),
-            ..GEMMA
-        }),
-    ),
+    ("gemma2", Model::Decoder(GEMMA_2)),
+    ("gemma3", Model::Decoder(GEMMA_3)),
     (
         "lfm2",
         Model::Decoder(Architecture {

@@ -8,11 +8,12 @@ use kilim_core::error::Result;
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{Attention, Fact, LayerNorm, ReduceKind, UnaryKind};
 
+use super::OfFile;
 use super::header::Header;
 use super::invalid;
-use super::weights::Weights;
 use crate::ModelFile;
 use crate::build::GraphBuilder;
+use crate::language::Weights;
 
 /// The parts of attention, in the order of queries, keys and values.
 const PARTS: [&str; 3] = ["attn_q", "attn_k", "attn_v"];
@@ -66,9 +67,10 @@ pub fn graph(name: &str, header: &Header, source: &ModelFile) -> Result<Graph> {
     let bias = b.mul(missing, least)?;
     let bias = b.unsqueeze(bias, &[1, 2])?;
     b.leave(around);
+    let tensors = OfFile { header, source };
     let mut encoder = Encoder {
         b,
-        weights: Weights::new(source, header),
+        weights: Weights::new(&tensors),
         width,
         heads,
         hidden,

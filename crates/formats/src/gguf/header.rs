@@ -7,12 +7,12 @@ use kilim_core::error::{ErrorCode, Result, unsupported};
 use kilim_core::ops::check_rank;
 use kilim_core::tensor::AlignedBytes;
 
-use super::blocks::{self, ElementType, Form};
 use super::invalid;
 use super::metadata::{LEAST, Metadata};
 use super::reader::Reader;
 use crate::build::Refusals;
-use crate::source::{FileParts, LARGE};
+use crate::language::blocks::{self, ElementType, Form};
+use crate::source::{FileParts, large};
 
 const MAGIC: &[u8] = b"GGUF";
 
@@ -130,11 +130,7 @@ impl<'a> Header<'a> {
 
     /// Where the large tensors lie, in the order of the file; none where two share bytes.
     fn large(&self) -> Vec<Range<usize>> {
-        let all = self.tensors.values().map(|info| info.data.clone());
-        let mut large: Vec<_> = all.filter(|data| data.len() >= LARGE).collect();
-        large.sort_by_key(|data| data.start);
-        let apart = large.windows(2).all(|pair| pair[0].end <= pair[1].start);
-        if apart { large } else { Vec::new() }
+        large(self.tensors.values().map(|info| info.data.clone()))
     }
 }
 

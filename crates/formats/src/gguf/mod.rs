@@ -1,32 +1,27 @@
 //! The GGUF importer: models of llama.cpp, whose file has weights, tokenizer and settings in one.
 //!
-//! The file says which architecture it is and how large; the graph stands in llama.cpp (`src/models/`). That of a decoder is built here in
-//! the form that onnxruntime-genai gives a decoder: words and a mask go in, and caches of keys and values, which come out longer.
+//! The file says which architecture it is and how large; the graph stands in llama.cpp (`src/models/`). That of a decoder is built (`language/`)
+//! in the form that onnxruntime-genai gives a decoder: words and a mask go in, and caches of keys and values, which come out longer.
 
-mod angles;
 mod architecture;
-mod attention;
-mod blocks;
-mod convolution;
-mod decoder;
 mod encoder;
 mod header;
-mod matrix;
 mod metadata;
 mod reader;
 mod sizes;
 #[cfg(test)]
 mod tests;
-mod weights;
 
 use std::ops::Range;
 
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
+use kilim_core::tensor::Tensor;
 
 use architecture::{Model, model_of};
 
+use crate::language::{self, Described, Tensors};
 use crate::{FileParts, Importer, ModelFile};
 
 pub use header::{Header, TensorInfo, with_header};
@@ -52,9 +47,42 @@ impl Importer for Gguf {
         let header = Header::read(source.bytes.as_slice())?;
         header.check_elements()?;
         match model_of(&header.metadata)? {
-            (_, Model::Decoder(_)) => decoder::graph(&header, source, limits),
+            (_, Model::Decoder(_)) => {
+                let sizes = sizes::read(&header.metadata, header.count())?;
+                let tensors = OfFile {
+                    header: &header,
+                    source,
+                };
+                language::graph(sizes, &tensors, &source.interrupt, limits)
+            }
             (name, Model::Encoder) => encoder::graph(name, &header, source),
         }
+    }
+}
+
+/// The tensors of a file.
+struct OfFile<'a> {
+    header: &'a Header<'a>,
+    source: &'a ModelFile<'a>,
+}
+
+impl Tensors for OfFile<'_> {
+    fn find(&self, name: &str) -> Option<Described<'_>> {
+        let info = self.header.tensor(name)?;
+        Some(Described {
+            shape: &info.shape,
+            of: info.of,
+        })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.header.names().collect()
+    }
+
+    fn raw(&self, name: &str) -> Result<Tensor> {
+        let info = self.header.tensor(name);
+        let data = &info.ok_or_else(|| invalid("the tensor is missing"))?.data;
+        self.source.part(data.start, data.len())
     }
 }
 
@@ -63,7 +91,7 @@ impl Importer for Gguf {
 /// # Errors
 /// `Unsupported` for an architecture that Kilim does not have, `InvalidModel` where its metadata are incomplete.
 pub fn context(header: &Header) -> Result<usize> {
-    Ok(sizes::Sizes::read(&header.metadata, header.count())?.context)
+    Ok(sizes::read(&header.metadata, header.count())?.context)
 }
 
 fn invalid(message: impl Into<String>) -> Error {

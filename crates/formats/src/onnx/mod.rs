@@ -25,6 +25,7 @@ use kilim_core::Limits;
 
 use crate::{FileParts, Importer, ModelFile};
 pub(crate) use proto::Look;
+pub use tensor::type_number;
 
 /// ONNX files (`ModelProto` in protobuf).
 pub struct Onnx;

@@ -59,6 +59,12 @@ pub fn dtype(data_type: i64) -> Result<DType> {
     DType::from_name(name).ok_or_else(|| unsupported(format!("element type {name}")))
 }
 
+/// The number that ONNX has for an element type; `None` where it has none.
+pub fn type_number(dtype: DType) -> Option<i64> {
+    let at = TYPE_NAMES.iter().position(|name| *name == dtype.name());
+    at.and_then(|at| i64::try_from(at).ok())
+}
+
 /// The file's size does not bound what a sparse tensor takes once it is written out.
 const MAX_SPARSE_BYTES: usize = 1 << 30;
 

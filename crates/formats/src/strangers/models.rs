@@ -8,15 +8,6 @@ const OF_TNN: &str = "weights of a TNN network";
 const OPEN_TNN: &str = "open the .tnnproto file that lies beside it; the weights are read with it";
 const FROM_THE_ORIGINAL: &str = "export the original model to ONNX or TFLite";
 
-/// A length of eight bytes, then JSON of that length.
-fn safetensors(file: &File) -> bool {
-    let Some((length, rest)) = file.bytes.split_first_chunk() else {
-        return false;
-    };
-    let length = u64::from_le_bytes(*length);
-    (2..1 << 30).contains(&length) && rest.starts_with(b"{")
-}
-
 /// Protocol 2 or later: an opcode with the version, then one of those that a file of PyTorch begins with.
 fn pickle(file: &File) -> bool {
     matches!(
@@ -37,11 +28,6 @@ fn graph_def(file: &File) -> bool {
 
 /// The signatures are from the projects' own descriptions of their formats.
 pub const BY_CONTENT: &[Stranger] = &[
-    Stranger {
-        what: "safetensors: weights without a network",
-        hint: "export the model that they belong to, with torch.onnx.export or Hugging Face Optimum",
-        looks: safetensors,
-    },
     Stranger {
         what: "a GGML model",
         hint: "take the model's GGUF or ONNX files instead",

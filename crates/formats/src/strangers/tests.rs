@@ -8,11 +8,6 @@ const CASES: &[(&[u8], &str, &str)] = &[
         "m.onnx",
         "an ONNX model that is cut off",
     ),
-    (
-        b"\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\"",
-        "m",
-        "safetensors: weights without a network",
-    ),
     (b"tjgg\x03\0\0\0", "m", "a GGML model"),
     (
         b"\x80\x02}q\0",
@@ -112,11 +107,6 @@ const CASES: &[(&[u8], &str, &str)] = &[
         b"{\"metadata\": {}, \"weight_map\": {}}",
         "m",
         "the list of files of safetensors: weights without a network",
-    ),
-    (
-        b"{\"model_type\": \"bert\"}",
-        "config.json",
-        "a configuration of a Hugging Face model",
     ),
     (b"{\"error\": \"not found\"}", "m", "a JSON document"),
     (b"Gk0\x01\0\x3c", "m.bin", "weights of an ncnn network"),

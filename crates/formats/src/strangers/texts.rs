@@ -85,15 +85,8 @@ pub const KNOWN: &[Stranger] = &[
     },
     Stranger {
         what: "the list of files of safetensors: weights without a network",
-        hint: "export the model that they belong to, with torch.onnx.export or Hugging Face Optimum",
+        hint: "open the config.json that lies beside it; the weights are read with it",
         looks: |file| json(file) && file.mentions("\"weight_map\""),
-    },
-    Stranger {
-        what: "a configuration of a Hugging Face model",
-        hint: "open the model's .onnx file",
-        looks: |file| {
-            json(file) && (file.mentions("\"model_type\"") || file.mentions("\"architectures\""))
-        },
     },
     Stranger {
         what: "a JSON document",

@@ -1,5 +1,5 @@
-//! The TFLite importer. Data stays channels-last as TFLite has it, so that a convolutional
-//! network imports without a single transpose; weights are brought into the graph's order once.
+//! The importers of TFLite, and of Circle, which is TFLite's schema with further operators. Data stays channels-last as both
+//! have it, so that a convolutional network imports without a single transpose; weights are brought into the graph's order once.
 
 mod import;
 mod ops;
@@ -7,15 +7,13 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
 use crate::flatbuffer::FlatBuffer;
-use schema::Model;
-
-use kilim_core::Limits;
-
 use crate::{Importer, ModelFile};
+use schema::{Dialect, Model};
 
 /// The importer of `.tflite` files.
 pub struct TfLite;
@@ -26,7 +24,7 @@ impl Importer for TfLite {
     }
 
     fn probe(&self, bytes: &[u8], _name: &str) -> bool {
-        probe(bytes)
+        is_of(Dialect::TfLite, bytes)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
@@ -34,9 +32,30 @@ impl Importer for TfLite {
     }
 }
 
+/// The importer of `.circle` files, which Samsung's ONE compiles for its runtime onert.
+pub struct Circle;
+
+impl Importer for Circle {
+    fn format(&self) -> &'static str {
+        "circle"
+    }
+
+    fn probe(&self, bytes: &[u8], _name: &str) -> bool {
+        is_of(Dialect::Circle, bytes)
+    }
+
+    fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
+        read(Dialect::Circle, source, limits)
+    }
+}
+
 /// True where `bytes` begin like a TFLite file.
 pub fn probe(bytes: &[u8]) -> bool {
-    bytes.get(4..8) == Some(b"TFL3")
+    is_of(Dialect::TfLite, bytes)
+}
+
+fn is_of(dialect: Dialect, bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(dialect.identifier().as_bytes())
 }
 
 /// Reads a TFLite model: the first subgraph, with inputs and outputs under the names of their
@@ -48,15 +67,17 @@ pub fn probe(bytes: &[u8]) -> bool {
 /// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run, `Limit` where
 /// it passes one of the limits.
 pub fn load(source: &ModelFile, limits: &Limits) -> Result<Graph> {
+    read(Dialect::TfLite, source, limits)
+}
+
+fn read(dialect: Dialect, source: &ModelFile, limits: &Limits) -> Result<Graph> {
     let whole = source.bytes.as_slice();
-    if !probe(whole) {
-        return Err(Error::new(
-            ErrorCode::UnknownFormat,
-            "a TFLite file has the identifier TFL3",
-        ));
+    if !is_of(dialect, whole) {
+        let e = Error::new(ErrorCode::UnknownFormat, "the file has another identifier");
+        return Err(e.with_expected(dialect.identifier()));
     }
     let file = FlatBuffer::new(whole);
-    let model = Model::read(&file, source, limits)?;
+    let model = Model::read(dialect, &file, source, limits)?;
     let Some(main) = model.subgraphs.first() else {
         return Err(Error::new(
             ErrorCode::InvalidModel,

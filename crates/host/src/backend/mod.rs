@@ -2,6 +2,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 mod alone;
+mod prepared;
 
 use std::sync::Arc;
 
@@ -9,21 +10,21 @@ use kilim_core::backend::{
     Backend, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState, DataLayout,
     Description, Grade, Half, HostAllocator, Memory, NodeSpec, Quantized, Refusal, Speed,
 };
-use kilim_core::memory::{Arena, HostMemory, Ledger, MemoryMode};
+use kilim_core::memory::{Arena, HostMemory};
 use kilim_core::ops::Cost;
-use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::tensor::AlignedBytes;
 use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
 #[cfg(any(test, feature = "testing"))]
 pub use self::alone::{Alone, build_alone};
+pub use self::prepared::{Prepared, Way};
 use crate::context::CpuContext;
-use crate::kernel::{ABSENT, Build, Io, Kernel, Listed, Packs, Taken, Texts, View};
+use crate::kernel::{Build, Kernel};
 #[cfg(any(test, feature = "testing"))]
 use crate::registry::Candidate;
 use crate::registry::KernelRegistry;
 use crate::threads::Threads;
-use crate::work::CpuRun;
 
 /// The backend `cpu`.
 pub struct CpuBackend {
@@ -106,74 +107,22 @@ fn run_with(
     interrupt: &Interrupt,
     make: impl FnOnce(&mut Build) -> Result<Box<dyn Kernel>>,
 ) -> Result<Vec<Tensor>> {
-    let mut packs = Packs::default();
-    let cpu = CpuRun::new(Threads::SINGLE, interrupt);
-    let kernel = make(&mut Build {
-        packs: &mut packs,
-        constants: &[],
-        cpu: &cpu,
-        memory: MemoryMode::Normal,
-        tuned: &Tuned::default(),
-        ledger: &Ledger::default(),
-        packed: Vec::new(),
-    })?;
-    let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
-    let mut inputs = Vec::with_capacity(node.inputs.len());
-    let mut texts = Texts::default();
-    let mut admitted = Vec::new();
+    let mut values = Vec::with_capacity(node.inputs.len());
     for (i, input) in node.inputs.iter().enumerate() {
-        inputs.push(match input {
-            None => ABSENT,
-            Some(spec) => {
-                let value = spec.value.as_ref().ok_or_else(|| {
-                    kilim_core::error::value_error(format!("input {i} has no value"))
-                })?;
-                views.push(if value.dtype() == DType::String {
-                    let bytes = texts.admit(value)?;
-                    let view = View::of_bytes(bytes.as_slice(), DType::String);
-                    admitted.push(bytes);
-                    view
-                } else {
-                    View::of(value)?
-                });
-                views.len() as u32 - 1
-            }
+        values.push(match input {
+            None => None,
+            Some(spec) => Some(spec.value.clone().ok_or_else(|| {
+                kilim_core::error::value_error(format!("input {i} has no value"))
+            })?),
         });
     }
-    let mut buffers = Vec::with_capacity(node.outputs.len());
-    let mut outputs = Vec::with_capacity(node.outputs.len());
-    for spec in node.outputs {
-        let mut buffer = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
-        outputs.push(views.len() as u32);
-        views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
-        buffers.push(buffer);
-    }
-    let mut scratch = AlignedBytes::zeroed(kernel.scratch().bytes(cpu.threads())?)?;
-    let mut taken = Taken::new(outputs.len());
-    // SAFETY: the inputs are borrowed from `node` or held by `admitted`, the outputs and the scratch
-    // memory are buffers of their own that nobody else touches until `io` is gone.
-    let mut io = unsafe {
-        Io::new(
-            Listed {
-                views: &views,
-                inputs: &inputs,
-                outputs: &outputs,
-            },
-            &mut taken,
-            scratch.as_mut_slice(),
-            &mut texts,
-            &cpu,
-        )
+    let way = Way {
+        threads: Threads::SINGLE,
+        tuned: Tuned::default(),
     };
-    kernel.run(&mut io)?;
-    buffers
-        .into_iter()
-        .zip(node.outputs)
-        .map(|(b, s)| match s.dtype {
-            DType::String => texts.tensor(&s.shape, b.as_slice()),
-            dtype => Tensor::from_bytes(dtype, &s.shape, Arc::new(b)),
-        })
-        .collect()
+    let mut prepared = Prepared::new(node, &values, way, interrupt, make)?;
+    prepared.run(interrupt)?;
+    prepared.outputs()
 }
 
 /// The machine in words.

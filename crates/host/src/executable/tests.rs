@@ -82,9 +82,8 @@ fn slot(name: &str, location: Location, value: Option<Tensor>) -> TensorSlot {
     TensorSlot {
         name: name.to_string(),
         spec: TensorSpec {
-            dtype: DType::F32,
-            shape: vec![2],
             value,
+            ..TensorSpec::new(DType::F32, &[2])
         },
         location,
     }

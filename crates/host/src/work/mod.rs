@@ -32,7 +32,8 @@ impl<'a> Deref for CpuRun<'a> {
 }
 
 impl<'a> CpuRun<'a> {
-    pub(crate) fn new(threads: Threads, interrupt: &'a Interrupt) -> CpuRun<'a> {
+    /// The thread that hands out work to so many, itself included.
+    pub fn new(threads: Threads, interrupt: &'a Interrupt) -> CpuRun<'a> {
         CpuRun {
             threads,
             worker: 0,

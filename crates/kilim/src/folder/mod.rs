@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
-use kilim_formats::{ExternalFiles, FileParts, LARGE};
+use kilim_formats::{ExternalFiles, FileParts, LARGE, nnpackage};
 
 /// Files that a session may keep open; a process may have few.
 const HELD: usize = 32;
@@ -110,6 +110,35 @@ impl ExternalFiles for Folder {
     fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
         self.open(path)?.part(offset, len)
     }
+}
+
+/// Bytes of a manifest at most.
+const MANIFEST_BYTES: usize = 1 << 20;
+
+/// The model's file, where `path` is a folder that is a package of onert.
+///
+/// # Errors
+/// `Io` where its manifest cannot be read, those of [`nnpackage::model_of`], and `InvalidModel` where the model lies outside of the
+/// folder, behind links that are not to be followed.
+pub fn package_model(path: &Path, follow_links: bool) -> Result<Option<PathBuf>> {
+    let manifest = path.join(nnpackage::MANIFEST);
+    if !path.is_dir() || !manifest.is_file() {
+        return Ok(None);
+    }
+    let stored = Stored::open(&manifest, format!("`{}`", manifest.display()))?;
+    if stored.size > MANIFEST_BYTES {
+        let e = Error::new(ErrorCode::Limit, "the manifest of a package is too large");
+        let most = format!("at most {MANIFEST_BYTES} bytes");
+        return Err(e.with_expected(most).with_got(stored.size));
+    }
+    let bytes = stored.part(0, stored.size)?;
+    let model = nnpackage::model_of(bytes.as_slice())?;
+    let folder = Folder {
+        path: path.to_path_buf(),
+        follow_links,
+        files: RefCell::default(),
+    };
+    folder.resolve(&model).map(Some)
 }
 
 /// The file of a model.

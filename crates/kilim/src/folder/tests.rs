@@ -172,3 +172,25 @@ fn links_lead_out_of_the_folder_only_where_that_is_allowed() {
         assert_eq!(bytes_of(&part).0, &[1; 8]);
     }
 }
+
+#[test]
+fn a_package_names_its_model() {
+    let place = Place::new("package").unwrap();
+    let package = place.0.join("model");
+    assert_eq!(package_model(&package, false).unwrap(), None);
+    std::fs::create_dir(package.join("metadata")).unwrap();
+    let manifest = r#"{"models": ["data/m.circle"], "model-types": ["circle"]}"#;
+    place
+        .write("model/metadata/MANIFEST", manifest.as_bytes())
+        .unwrap();
+    let missing = package_model(&package, false).unwrap_err();
+    assert_eq!(missing.code(), ErrorCode::Io);
+    place.write("model/data/m.circle", b"").unwrap();
+    let model = package_model(&package, false).unwrap().unwrap();
+    assert!(model.ends_with("model/data/m.circle"), "{model:?}");
+    place
+        .write("model/metadata/MANIFEST", b"no manifest")
+        .unwrap();
+    let garbled = package_model(&package, false).unwrap_err();
+    assert_eq!(garbled.code(), ErrorCode::InvalidModel);
+}

@@ -2,12 +2,24 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::guest::{Failure, Guest, Node, OperatorDef, TensorInfo, Values};
 use crate::{self as abi, Status};
 
+mod calls;
+mod context;
+mod device;
+mod evaluate;
+mod kept;
 mod memory;
 mod program;
+mod queue;
+mod rewrite;
+mod state;
+
+use device::Told;
+use queue::Queue;
 
 /// What a call gives inside: a failure with the step to blame, or -1.
 type Outcome<T = ()> = std::result::Result<T, (Failure, i64)>;
@@ -17,6 +29,9 @@ struct Opened<G> {
     guest: G,
     /// Whether the host asks for memory and binds it.
     planned: bool,
+    told: Told,
+    /// Where kernels run, if that is not in the calls.
+    queue: Option<Arc<Queue>>,
     table: abi::Backend,
     operators: Vec<abi::Operator>,
 }
@@ -39,20 +54,23 @@ fn say(message: *mut abi::Message, text: &str, node: i64) {
     }
 }
 
+/// Runs `work`; a panic becomes a failure.
+fn caught(work: impl FnOnce() -> Outcome) -> Outcome {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        let text = format!("the backend panicked: {}", text.unwrap_or_default());
+        Err((Failure::device(text), -1))
+    })
+}
+
 /// Runs `work`; what goes wrong, panics included, becomes a status and words.
 fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => abi::OK,
-        Ok(Err((failure, node))) => {
+    match caught(work) {
+        Ok(()) => abi::OK,
+        Err((failure, node)) => {
             say(message, &failure.text, node);
             failure.status
-        }
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            let text = format!("the backend panicked: {}", text.unwrap_or_default());
-            say(message, &text, -1);
-            abi::DEVICE
         }
     }
 }
@@ -159,6 +177,12 @@ pub unsafe fn create<G: Guest>(
             return Err((Failure::unsupported(text), -1));
         }
         let guest = G::open().map_err(|f| (f, -1))?;
+        let told = Told::by(&guest, size as usize);
+        let queue = match told.is_queued() {
+            true => Some(Arc::new(Queue::start().map_err(|f| (f, -1))?)),
+            false => None,
+        };
+        let (queued, on_host) = (queue.is_some(), told.is_on_host());
         let operators = G::operators().iter().map(|o| abi::Operator {
             domain: o.domain.as_ptr(),
             name: o.name.as_ptr(),
@@ -169,23 +193,48 @@ pub unsafe fn create<G: Guest>(
             guest,
             planned: size as usize >= memory::KNOWN_FROM,
             operators: operators.collect(),
+            told,
+            queue,
             table: abi::Backend {
-                describe: Some(describe::<G>),
+                describe: Some(device::describe::<G>),
                 supports: Some(supports::<G>),
+                create_context: Some(context::create_context::<G>),
+                release_context: Some(context::release_context),
                 prepare: Some(program::prepare::<G>),
                 release_executable: Some(program::release),
-                write: Some(program::write),
-                run: Some(program::run),
-                read: Some(program::read),
-                bytes: Some(program::bytes),
-                allocate: Some(memory::allocate),
-                release: Some(memory::release),
-                bind: Some(program::bind),
+                write: Some(calls::write),
+                run: Some(calls::run),
+                read: Some(calls::read),
+                begin: Some(calls::begin),
+                end: Some(calls::end),
+                bytes: Some(calls::bytes),
+                allocate: Some(memory::allocate::<G>),
+                release: Some(memory::release::<G>),
+                bind: Some(calls::bind),
+                set_timing: Some(calls::set_timing),
+                times: Some(calls::times),
+                submit: queued.then_some(context::submit),
+                wait: queued.then_some(context::wait),
+                copy: Some(calls::copy),
+                // In host memory results are handed out as they are.
+                keep: (!on_host).then_some(kept::keep::<G>),
+                use_kept: (!on_host).then_some(kept::use_kept),
+                read_kept: (!on_host).then_some(kept::read_kept),
+                release_kept: (!on_host).then_some(kept::release_kept),
+                attach: on_host.then_some(calls::attach),
+                evaluate: Some(evaluate::evaluate::<G>),
+                save_cache: Some(state::save_cache::<G>),
+                load_cache: Some(state::load_cache::<G>),
+                is_lost: Some(state::is_lost::<G>),
+                reopen: Some(state::reopen::<G>),
+                optimise: Some(rewrite::optimise::<G>),
                 ..abi::Backend::EMPTY
             },
         });
         opened.table.operator_count = opened.operators.len();
         opened.table.operators = opened.operators.as_ptr();
+        opened.table.option_count = opened.told.options.len();
+        opened.table.options = opened.told.options.as_ptr();
         let opened = Box::into_raw(opened);
         // SAFETY: fresh from the box; Kilim gave `backend` to be written.
         unsafe {
@@ -207,26 +256,19 @@ pub unsafe fn destroy<G: Guest>(backend: *const abi::Backend) {
     let _ = catch_unwind(AssertUnwindSafe(move || drop(opened)));
 }
 
-unsafe extern "C" fn describe<G: Guest>(this: *mut c_void, out: *mut abi::Description) {
-    // SAFETY: `this` is of `create`, `out` is Kilim's.
-    unsafe {
-        let guest = &(*this.cast::<Opened<G>>()).guest;
-        if let Ok(device) = catch_unwind(AssertUnwindSafe(|| guest.device().as_ptr())) {
-            (*out).device = device;
-        }
-    }
-}
-
 unsafe extern "C" fn supports<G: Guest>(
     this: *mut c_void,
     n: *const abi::Node,
-    _cost: *mut abi::Cost,
+    cost: *mut abi::Cost,
     reason: *mut abi::Message,
 ) -> Status {
     guarded(reason, || {
         // SAFETY: `this` is of `create`, `n` is Kilim's.
         let (opened, node) = unsafe { (&*this.cast::<Opened<G>>(), node(n)) };
-        opened.guest.kernel(&node).map(drop).map_err(|f| (f, -1))
+        opened.guest.kernel(&node).map_err(|f| (f, -1))?;
+        // SAFETY: Kilim gave `cost` to be read and written.
+        unsafe { *cost = opened.guest.cost(&node, *cost) };
+        Ok(())
     })
 }
 

@@ -3,45 +3,111 @@
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use super::context::Context;
 use super::memory::Block;
-use super::{Opened, Outcome, guarded, list, node, tensor};
-use crate::guest::{Data, Failure, Guest, Kernel};
+use super::queue::Queue;
+use super::{Opened, Outcome, caught, guarded, list, node, tensor};
+use crate::guest::{Data, Failure, Guest, Kernel, Settings};
 use crate::{self as abi, Status};
 
-struct Program {
-    steps: Vec<Prepared>,
-    parts: Vec<usize>,
-    /// The tensor that holds the bytes of each tensor.
-    roots: Vec<usize>,
-    homes: Vec<Home>,
-    /// The beginning of the block that the program is bound to.
-    block: Option<NonNull<u8>>,
-    /// Bytes of the block that the program may use.
-    room: usize,
-    /// The block, where the program owns it because the host does not plan.
-    own: Option<Block>,
+/// What Kilim calls an executable.
+pub struct Executable {
+    program: Arc<Mutex<Program>>,
+    /// Where the program runs; `None` where `run` runs it.
+    queue: Option<Arc<Queue>>,
 }
 
-struct Prepared {
-    kernel: Box<dyn Kernel>,
-    inputs: Vec<Option<usize>>,
-    outputs: Vec<usize>,
+impl Executable {
+    /// The program when everything that was started has ended.
+    pub fn settled(&self) -> MutexGuard<'_, Program> {
+        if let Some(queue) = &self.queue {
+            queue.drain();
+        }
+        lock(&self.program)
+    }
+
+    /// The settled program, or what has failed of it in this run.
+    pub fn idle(&self) -> Outcome<MutexGuard<'_, Program>> {
+        let program = self.settled();
+        match &program.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(program),
+        }
+    }
+
+    /// Runs a part, or has the queue run it unless something has failed by then.
+    pub fn run(&self, part: usize) -> Outcome {
+        let Some(queue) = &self.queue else {
+            return self.idle()?.run(part);
+        };
+        let program = self.program.clone();
+        let job = move || {
+            let mut program = lock(&program);
+            if program.failure.is_none() {
+                program.failure = caught(|| program.run(part)).err();
+            }
+        };
+        queue.push(Box::new(job)).map_err(|f| (f, -1))
+    }
+}
+
+/// Locks a program. A kernel that panicked has left it as it was.
+pub fn lock(program: &Mutex<Program>) -> MutexGuard<'_, Program> {
+    program.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub struct Program {
+    pub steps: Vec<Prepared>,
+    pub parts: Vec<usize>,
+    /// The tensor that holds the bytes of each tensor.
+    pub roots: Vec<usize>,
+    pub homes: Vec<Home>,
+    /// The beginning of the block that the program is bound to.
+    pub block: Option<NonNull<u8>>,
+    /// Bytes of the block that the program may use.
+    pub room: usize,
+    /// The block, where the program owns it because the host does not plan.
+    pub own: Option<Block>,
+    /// Whether steps are timed.
+    pub timing: bool,
+    /// What has failed on the queue in this run, and the step to blame.
+    pub failure: Option<(Failure, i64)>,
+}
+
+// SAFETY: what it points to is memory of the device, known elements and attached ones, which belong to no thread; kernels and
+// blocks can be sent.
+unsafe impl Send for Program {}
+
+pub struct Prepared {
+    pub name: String,
+    pub kernel: Box<dyn Kernel>,
+    pub inputs: Vec<Option<usize>>,
+    pub outputs: Vec<usize>,
+    /// How long the step took when it was timed last.
+    pub seconds: f64,
 }
 
 /// Where the bytes of a tensor are.
-enum Home {
+pub enum Home {
     /// So far into the block.
     Block { offset: usize, bytes: usize },
     /// Known elements, which Kilim keeps as long as the program.
     Kept { start: NonNull<u8>, bytes: usize },
     /// Known elements that Kilim has at an address of another alignment.
     Copied(Block, usize),
+    /// In memory of the session's, whose beginning is known while a run has it attached.
+    Attached {
+        start: Option<NonNull<u8>>,
+        bytes: usize,
+    },
     /// The bytes are those of another tensor.
     Alias,
 }
 
-fn failed(text: &str) -> (Failure, i64) {
+pub fn failed(text: &str) -> (Failure, i64) {
     (Failure::device(text), -1)
 }
 
@@ -50,8 +116,10 @@ impl Home {
     /// The slot is Kilim's, and known elements live as long as the program.
     unsafe fn of(slot: &abi::Slot) -> Outcome<Home> {
         let bytes = slot.tensor.bytes;
-        if slot.place == abi::ALIAS {
-            return Ok(Home::Alias);
+        match slot.place {
+            abi::ALIAS => return Ok(Home::Alias),
+            abi::INPUT | abi::OUTPUT => return Ok(Home::Attached { start: None, bytes }),
+            _ => {}
         }
         // SAFETY: the slot is Kilim's, so its tensor is as the interface says, and known elements live as long as the
         // program.
@@ -72,7 +140,7 @@ impl Home {
 
 pub unsafe extern "C" fn prepare<G: Guest>(
     this: *mut c_void,
-    _context: *mut c_void,
+    context: *mut c_void,
     stage: *const abi::Stage,
     executable: *mut *mut c_void,
     error: *mut abi::Message,
@@ -80,6 +148,10 @@ pub unsafe extern "C" fn prepare<G: Guest>(
     guarded(error, || {
         // SAFETY: `this` is of `create`, the rest is Kilim's.
         let (opened, stage) = unsafe { (&*this.cast::<Opened<G>>(), &*stage) };
+        // SAFETY: the context is of `create_context`, or NULL.
+        let context = unsafe { context.cast::<Context>().as_ref() };
+        let none = Settings::default();
+        let settings = context.map_or(&none, |context| &context.settings);
         // SAFETY: Kilim's stage has `tensor_count` tensors.
         let slots = unsafe { list(stage.tensors, stage.tensor_count) };
         let mut roots: Vec<usize> = (0..slots.len()).collect();
@@ -104,20 +176,23 @@ pub unsafe extern "C" fn prepare<G: Guest>(
                 let outputs = list(step.outputs, n.outputs.len());
                 (n, inputs, outputs)
             };
+            let kernel = opened.guest.kernel_with(&n, settings);
             steps.push(Prepared {
-                kernel: opened.guest.kernel(&n).map_err(|f| (f, i as i64))?,
+                name: n.name.to_string(),
+                kernel: kernel.map_err(|f| (f, i as i64))?,
                 inputs: inputs
                     .iter()
                     .map(|&t| (t != abi::ABSENT).then(|| roots[t]))
                     .collect(),
                 outputs: outputs.iter().map(|&t| roots[t]).collect(),
+                seconds: 0.0,
             });
         }
         let own = match opened.planned {
             true => None,
-            false => Some(Block::zeroed(stage.arena_bytes).map_err(|f| (f, -1))?),
+            false => Some(Block::of(&opened.guest, stage.arena_bytes).map_err(|f| (f, -1))?),
         };
-        let program = Box::new(Program {
+        let program = Arc::new(Mutex::new(Program {
             steps,
             // SAFETY: Kilim's stage has one more limit of parts than parts.
             parts: unsafe { list(stage.parts, stage.part_count + 1) }.to_vec(),
@@ -126,18 +201,27 @@ pub unsafe extern "C" fn prepare<G: Guest>(
             block: own.as_ref().map(Block::start),
             room: own.as_ref().map_or(0, Block::bytes),
             own,
-        });
+            timing: false,
+            failure: None,
+        }));
+        if let Some(context) = context {
+            context.add(&program);
+        }
+        let queue = opened.queue.clone();
+        let made = Box::new(Executable { program, queue });
         // SAFETY: Kilim gave `executable` to be written.
-        unsafe { *executable = Box::into_raw(program).cast() };
+        unsafe { *executable = Box::into_raw(made).cast() };
         Ok(())
     })
 }
 
 pub unsafe extern "C" fn release(_this: *mut c_void, executable: *mut c_void) {
     // SAFETY: the box of `prepare`, released once.
-    let program = unsafe { Box::from_raw(executable.cast::<Program>()) };
+    let executable = unsafe { Box::from_raw(executable.cast::<Executable>()) };
+    // What it points to may be gone after this.
+    drop(executable.settled());
     // A kernel that panics while it is dropped has nobody to hear it.
-    let _ = catch_unwind(AssertUnwindSafe(move || drop(program)));
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(executable)));
 }
 
 impl Program {
@@ -146,10 +230,15 @@ impl Program {
     /// # Safety
     /// While the result lives nothing writes them that is not that result, and it is not written
     /// where the elements are known.
-    unsafe fn data(&self, root: usize) -> Outcome<Data> {
+    pub unsafe fn data(&self, root: usize) -> Outcome<Data> {
         let (start, bytes) = match &self.homes[root] {
             Home::Kept { start, bytes } => (*start, *bytes),
             Home::Copied(block, bytes) => (block.start(), *bytes),
+            Home::Attached { bytes: 0, .. } => (NonNull::<u64>::dangling().cast(), 0),
+            Home::Attached { start, bytes } => {
+                let missing = || failed("a tensor in host memory is used before it is attached");
+                (start.ok_or_else(missing)?, *bytes)
+            }
             Home::Block { bytes: 0, .. } => (NonNull::<u64>::dangling().cast(), 0),
             Home::Block { offset, bytes } => {
                 let end = offset.checked_add(*bytes);
@@ -172,7 +261,7 @@ impl Program {
     /// # Safety
     /// While the result lives nothing writes the elements that is not that result, and it is not written where they are
     /// known.
-    unsafe fn whole(&self, tensor: usize, bytes: usize) -> Outcome<Data> {
+    pub unsafe fn whole(&self, tensor: usize, bytes: usize) -> Outcome<Data> {
         let root = self.roots.get(tensor).copied();
         let root = root.ok_or_else(|| failed("the stage has no such tensor"))?;
         // SAFETY: nothing else writes the elements while the result lives, and known ones are not written.
@@ -183,12 +272,22 @@ impl Program {
         }
     }
 
-    fn is_known(&self, tensor: usize) -> bool {
+    /// Whether Kilim may write the tensor: it is in the block.
+    pub fn is_writable(&self, tensor: usize) -> bool {
         let home = self.roots.get(tensor).map(|&root| &self.homes[root]);
-        !matches!(home, Some(Home::Block { .. }))
+        matches!(home, Some(Home::Block { .. }))
     }
 
-    fn run(&mut self, part: usize) -> Outcome {
+    /// Forgets where tensors in host memory are.
+    pub fn detach(&mut self) {
+        for home in &mut self.homes {
+            if let Home::Attached { start, .. } = home {
+                *start = None;
+            }
+        }
+    }
+
+    pub fn run(&mut self, part: usize) -> Outcome {
         let (Some(&from), Some(&to)) = (self.parts.get(part), self.parts.get(part + 1)) else {
             return Err(failed("there is no such part"));
         };
@@ -206,89 +305,13 @@ impl Program {
                 )
             };
             let inputs: Vec<_> = inputs.iter().map(Option::as_ref).collect();
+            let start = self.timing.then(Instant::now);
             let done = self.steps[i].kernel.run(&inputs, &mut outputs);
             done.map_err(|f| (f, i as i64))?;
+            if let Some(start) = start {
+                self.steps[i].seconds = start.elapsed().as_secs_f64();
+            }
         }
         Ok(())
     }
-}
-
-pub unsafe extern "C" fn bind(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    memory: *mut c_void,
-    bytes: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`, the block of `allocate`.
-        let (program, block) =
-            unsafe { (&mut *executable.cast::<Program>(), &*memory.cast::<Block>()) };
-        if bytes > block.bytes() {
-            return Err(failed("the memory is smaller than it is said to be"));
-        }
-        program.block = Some(block.start());
-        program.room = bytes;
-        Ok(())
-    })
-}
-
-pub unsafe extern "C" fn bytes(_this: *mut c_void, executable: *mut c_void) -> usize {
-    // SAFETY: the program is of `prepare`.
-    let program = unsafe { &*executable.cast::<Program>() };
-    let copied = program.homes.iter().map(|home| match home {
-        Home::Copied(_, bytes) => *bytes,
-        _ => 0,
-    });
-    copied.sum::<usize>() + program.own.as_ref().map_or(0, Block::bytes)
-}
-
-pub unsafe extern "C" fn write(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    tensor: usize,
-    data: *const c_void,
-    bytes: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`, the data Kilim's.
-        let (program, data) = unsafe { (&*executable.cast::<Program>(), list(data.cast(), bytes)) };
-        if program.is_known(tensor) {
-            return Err(failed("a tensor is written whose elements are known"));
-        }
-        // SAFETY: nothing else runs now.
-        let mut into = unsafe { program.whole(tensor, bytes) }?;
-        into.bytes_mut().copy_from_slice(data);
-        Ok(())
-    })
-}
-
-pub unsafe extern "C" fn run(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    part: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`.
-        unsafe { &mut *executable.cast::<Program>() }.run(part)
-    })
-}
-
-pub unsafe extern "C" fn read(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    tensor: usize,
-    data: *mut c_void,
-    bytes: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`; nothing else runs now.
-        let from = unsafe { (*executable.cast::<Program>()).whole(tensor, bytes) }?;
-        // SAFETY: Kilim gave `data` to be written, with room for `bytes` bytes.
-        unsafe { std::ptr::copy_nonoverlapping(from.bytes().as_ptr(), data.cast(), bytes) };
-        Ok(())
-    })
 }

@@ -1,53 +1,118 @@
 //! Gather, GatherElements, GatherND.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Gather, GatherElements, GatherNd, normalize_axis};
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
 use kilim_host::elements::{Codec, Walk, Wide, contiguous_strides};
 use kilim_host::rules::required;
-use kilim_host::{Build, CpuRun, Io, Kernel, Table, by};
+use kilim_host::{Build, CpuRun, Io, Kernel, PackKey, Table, by};
 
 use super::position;
 use crate::reduce::Along;
 
-pub fn build(op: &Gather, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build(op: &Gather, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     let (x, indices) = (required(node, 0)?, required(node, 1)?);
     let along = Along::new(&x.shape, normalize_axis(op.axis, x.shape.len())?);
-    Ok(Box::new(Rows {
+    let rows = Rows {
         outer: along.outer,
         n: along.n,
-        row: along.inner * x.dtype.size(),
         count: indices.elements(),
         indices: i64::codec(indices.dtype),
+    };
+    let Some(narrow) = x.value.as_ref().and_then(Tensor::narrow) else {
+        let row = along.inner * x.dtype.size();
+        return Ok(Box::new(Copied { rows, row }));
+    };
+    let key = PackKey {
+        kind: "halves",
+        parameters: [0; 4],
+    };
+    Ok(Box::new(Widened {
+        rows,
+        row: along.inner,
+        halves: build.pack(node, 0, key, |cpu| narrow.copy_bytes(cpu))?,
+        codec: f32::codec(narrow.dtype()),
     }))
 }
 
+/// The rows of the data that indices name.
 struct Rows {
     outer: usize,
     n: usize,
-    /// Bytes behind the axis.
-    row: usize,
     count: usize,
     indices: Codec<i64>,
 }
 
-impl Kernel for Rows {
+impl Rows {
+    /// How many rows the output has.
+    fn len(&self) -> usize {
+        self.outer * self.count
+    }
+
+    /// The row of the data that a row of the output is.
+    ///
+    /// # Errors
+    /// `InvalidValue` where the index is out of range.
+    fn at(&self, indices: &[u8], row: usize) -> Result<usize> {
+        let i = self.indices.get(indices, row % self.count);
+        Ok(row / self.count * self.n + position(i, self.n)?)
+    }
+}
+
+struct Copied {
+    rows: Rows,
+    /// Bytes behind the axis.
+    row: usize,
+}
+
+impl Kernel for Copied {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, indices) = (io.input_bytes(0), io.input_bytes(1));
         let y = io.output_bytes(0);
         if y.is_empty() {
             return Ok(());
         }
-        let (rows, cost) = (self.outer * self.count, row_cost(self.row));
+        let (rows, cost) = (self.rows.len(), row_cost(self.row));
         io.cpu().rows(rows, by(y, self.row), cost, |piece, y, cpu| {
             for (row, y) in piece.zip(y.chunks_exact_mut(self.row)) {
-                let i = self.indices.get(indices, row % self.count);
-                let i = position(i, self.n)?;
-                let at = (row / self.count * self.n + i) * self.row;
+                let at = self.rows.at(indices, row)? * self.row;
                 cpu.copy(&x[at..at + self.row], y)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Rows of `float32` that were widened from half precision: those that are named are widened when they are.
+struct Widened {
+    rows: Rows,
+    /// Elements behind the axis.
+    row: usize,
+    halves: Arc<AlignedBytes>,
+    codec: Codec<f32>,
+}
+
+impl Kernel for Widened {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let indices = io.input_bytes(1);
+        let y = io.output::<f32>(0);
+        if y.is_empty() {
+            return Ok(());
+        }
+        let (rows, cost) = (self.rows.len(), row_cost(self.row * size_of::<f32>()));
+        io.cpu().rows(rows, by(y, self.row), cost, |piece, y, cpu| {
+            for (row, y) in piece.zip(y.chunks_exact_mut(self.row)) {
+                let at = self.rows.at(indices, row)? * self.row;
+                cpu.long_pieces(self.row, 1, |part| {
+                    let first = at + part.start;
+                    self.codec.load(self.halves.as_slice(), first, &mut y[part]);
+                    Ok(())
+                })?;
             }
             Ok(())
         })
@@ -260,7 +325,7 @@ impl Pick {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{run, run_as};
+    use crate::testing::{run, run_as, run_f32};
     use kilim_core::{DType, ErrorCode};
     use kilim_host::testing::tensor;
 
@@ -316,5 +381,21 @@ mod tests {
         let i = tensor::<i64>(&[3, 1], &[2, 1, 0]);
         let y = run_as::<i8>(&GatherNd { batch_dims: 1 }, &[&x, &i], &[3]);
         assert_eq!(y, [3, 5, 7]);
+    }
+
+    /// Data that was widened from half precision gives the same rows as it does in `float32`.
+    #[test]
+    fn rows_are_widened() {
+        let bits: Vec<u16> = (0..2 * 7 * 5).map(|i| 0x3c00 + 13 * i).collect();
+        let indices = tensor(&[3], &[6i64, -7, 2]);
+        for dtype in [DType::F16, DType::BF16] {
+            let halves = tensor(&[2, 7, 5], &bits).reinterpreted(dtype).unwrap();
+            let data = halves.widened().unwrap();
+            assert_eq!(data.narrow(), Some(halves));
+            let plain = tensor(&[2, 7, 5], data.as_slice::<f32>().unwrap());
+            assert_eq!(plain.narrow(), None);
+            let rows = |data| run_f32(&Gather { axis: 1 }, &[data, &indices], &[2, 3, 5]);
+            assert_eq!(rows(&data), rows(&plain));
+        }
     }
 }

@@ -1,15 +1,16 @@
 //! Concat, Split and Slice.
 
-use kilim_core::Result;
+use bytemuck::Pod;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Concat, Slice, Split, normalize_axis};
+use kilim_core::{DType, Result};
 use kilim_host::elements::contiguous_strides;
 use kilim_host::rules;
-use kilim_host::{Build, Kernel};
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::data;
-use super::strided::{Copies, StridedCopy};
+use super::strided::{Copies, StridedCopy, spread_rows};
 
 /// Elements behind `axis` in each of the parts, and the extent along it.
 fn behind(spec: &TensorSpec, axis: usize) -> (usize, usize) {
@@ -21,23 +22,100 @@ pub fn build_concat(op: &Concat, node: &NodeSpec, _: &mut Build) -> Result<Box<d
     let axis = normalize_axis(op.axis, out.shape.len())?;
     let outer: usize = out.shape[..axis].iter().product();
     let (total, inner) = behind(out, axis);
-    let row = (total * inner) as isize;
-    let mut copies = Vec::new();
+    let mut parts = Vec::new();
     let mut at = 0;
-    for (i, part) in node.inputs.iter().enumerate() {
+    for (input, part) in node.inputs.iter().enumerate() {
         let Some(part) = part else { continue };
         if part.shape.len() != out.shape.len() {
             return Err(shape_error("the parts have different ranks"));
         }
         let n = part.shape[axis] * inner;
-        let copy = StridedCopy::new(&[outer, n], (0, &[n as isize, 1]), (at, &[row, 1]));
-        copies.push((i, 0, copy));
-        at += n as isize;
+        parts.push(Part { input, at, n });
+        at += n;
     }
-    Ok(Box::new(Copies {
-        dtype: out.dtype,
-        copies,
-    }))
+    Ok(Box::new(Join::new(out.dtype, outer, total * inner, parts)))
+}
+
+/// A piece of each row of the output: all of an input's row.
+#[derive(Clone, Copy)]
+struct Part {
+    input: usize,
+    /// The first element in the output's row.
+    at: usize,
+    n: usize,
+}
+
+/// Rows made of those of several inputs, in words or, where elements are smaller, in bytes.
+struct Join {
+    words: bool,
+    rows: usize,
+    /// Units of a row of the output.
+    row: usize,
+    parts: Vec<Part>,
+}
+
+/// Inputs that are joined in one go, each piece of rows on one thread.
+const AT_ONCE: usize = 16;
+/// Operations of a unit that is copied.
+const COST: usize = 2;
+
+impl Join {
+    /// Sizes are those of elements of `dtype`.
+    fn new(dtype: DType, rows: usize, row: usize, mut parts: Vec<Part>) -> Join {
+        let words = dtype.size().is_multiple_of(size_of::<u32>());
+        let units = match words {
+            true => dtype.size() / size_of::<u32>(),
+            false => dtype.size(),
+        };
+        for part in &mut parts {
+            (part.at, part.n) = (part.at * units, part.n * units);
+        }
+        Join {
+            words,
+            rows,
+            row: row * units,
+            parts,
+        }
+    }
+
+    fn run<T: Pod + Send + Sync>(&self, io: &mut Io) -> Result<()> {
+        let (cpu, row) = (io.cpu(), self.row);
+        let out: &mut [T] = bytemuck::cast_slice_mut(io.output_bytes(0));
+        for parts in self.parts.chunks(AT_ONCE) {
+            let mut inputs: [&[T]; AT_ONCE] = [&[]; AT_ONCE];
+            for (input, part) in inputs.iter_mut().zip(parts) {
+                *input = bytemuck::cast_slice(io.input_bytes(part.input));
+            }
+            let units: usize = parts.iter().map(|part| part.n).sum();
+            let cost = COST.saturating_mul(units);
+            if self.rows == 1 || cost >= cpu.piece() {
+                for (i, out) in out.chunks_exact_mut(row.max(1)).enumerate() {
+                    for (input, part) in inputs.iter().zip(parts) {
+                        let input = &input[i * part.n..][..part.n];
+                        cpu.copy(input, &mut out[part.at..][..part.n])?;
+                    }
+                }
+                continue;
+            }
+            cpu.rows(self.rows, by(out, row), cost, |piece, out, _| {
+                for (input, part) in inputs.iter().zip(parts) {
+                    let input = &input[piece.start * part.n..piece.end * part.n];
+                    spread_rows(part.n, input, (part.at, row), out);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Join {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        match self.words {
+            true => self.run::<u32>(io),
+            false => self.run::<u8>(io),
+        }
+    }
 }
 
 pub fn build_split(op: &Split, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -99,6 +177,30 @@ mod tests {
             &[(DType::I32, &[2, 1, 2]), (DType::I32, &[2, 2, 2])],
         );
         assert_eq!(parts.unwrap(), [a, b]);
+    }
+
+    #[test]
+    fn many_parts_of_many_rows() {
+        let parts: Vec<_> = (0..20i32)
+            .map(|p| {
+                let n = p as usize % 5 * 3;
+                let data: Vec<i32> = (0..70 * n as i32).map(|i| p * 10_000 + i).collect();
+                tensor::<i32>(&[70, n], &data)
+            })
+            .collect();
+        let row = 4 * (3 + 6 + 9 + 12);
+        let y = run_as::<i32>(
+            &Concat { axis: 1 },
+            &parts.iter().collect::<Vec<_>>(),
+            &[70, row],
+        );
+        let want = (0..70i32).flat_map(|r| {
+            (0..20i32).flat_map(move |p| {
+                let n = p % 5 * 3;
+                (0..n).map(move |c| p * 10_000 + r * n + c)
+            })
+        });
+        assert_eq!(y, want.collect::<Vec<_>>());
     }
 
     #[test]

@@ -294,6 +294,16 @@ impl Plane {
     }
 }
 
+/// Copies rows of `n` elements that lie one after another in `src` to `dst`, from `to` on and `step` elements apart.
+pub fn spread_rows<T: Pod>(n: usize, src: &[T], (to, step): (usize, usize), dst: &mut [T]) {
+    let rows = src.len() / n.max(1);
+    let plane = Plane {
+        rows: (rows, [n as isize, step as isize]),
+        row: (n, [1, 1]),
+    };
+    plane.copy(0..rows, 0, to as isize, src, dst);
+}
+
 /// Copies from inputs to outputs, one after another.
 pub struct Copies {
     pub dtype: DType,

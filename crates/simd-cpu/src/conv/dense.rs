@@ -15,7 +15,7 @@ use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
+    Depth, Form, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -27,16 +27,18 @@ use kilim_host::{Build, CpuRun, Shared, Table};
 const STRIP: usize = 96 * 1024;
 /// Pixels that a strip should have at least.
 const STRIP_PIXELS: usize = 64;
+/// Pixels that a strip should have at least where threads would have none otherwise: two tiles of rows.
+const FEW_PIXELS: usize = 24;
 /// Operations that a part of a strip should have at least.
 const PART: usize = 1 << 13;
 
 /// Columns of a panel of packed weights.
-fn panel(isa: Isa) -> usize {
+pub(super) fn panel(isa: Isa) -> usize {
     isa.tile_vectors() * isa.lanes()
 }
 
 /// The columns of a part, in whole panels but for the last.
-fn columns(isa: Isa, m: usize, parts: usize, part: usize) -> Range<usize> {
+pub(super) fn columns(isa: Isa, m: usize, parts: usize, part: usize) -> Range<usize> {
     let panel = panel(isa);
     let panels = share(m.div_ceil(panel), parts, part);
     panels.start * panel..m.min(panels.end * panel)
@@ -89,7 +91,7 @@ pub(crate) fn pack_weights(
             cpu,
             panels,
             matrix,
-            weights,
+            (Form::Float32, weights),
             group * m * c * taps,
             &mut bytes,
         )?;
@@ -134,7 +136,22 @@ impl Dense {
         } else {
             (8 * STRIP_PIXELS).div_ceil(x.output)
         };
+        let threads = build.threads();
+        let most_parts = match shape.groups {
+            1 => shape.m.div_ceil(panel(isa)),
+            _ => 1,
+        };
+        let products = (y.output * x.output * w.batch)
+            .saturating_mul(shape.m * shape.taps() * shape.group_channels());
+        let wanted = (2 * threads).min(isa.cost(products) / PART);
         let strips = y.output.div_ceil(strip_rows.clamp(1, y.output));
+        let strips = match threads {
+            1 => strips,
+            _ => wanted
+                .div_ceil((w.batch * most_parts).max(1))
+                .min(y.output.div_ceil(FEW_PIXELS.div_ceil(x.output)))
+                .max(strips),
+        };
         let strip_rows = y.output.div_ceil(strips);
         let strips = y.output.div_ceil(strip_rows);
 
@@ -157,14 +174,13 @@ impl Dense {
             };
             build.table((0..strip_rows * x.output).map(start), 4)?
         };
-        let threads = build.threads();
         let depth = Depth::of(isa, &runs);
         let products = (strip_rows * x.output).saturating_mul(shape.m);
         let parts = match shape.groups {
             1 if threads > 1 && strips * w.batch < 2 * threads => (2 * threads)
                 .div_ceil((strips * w.batch).max(1))
                 .min(isa.cost(products.saturating_mul(depth.k())) / PART)
-                .clamp(1, shape.m.div_ceil(panel(isa))),
+                .clamp(1, most_parts),
             _ => 1,
         };
         Ok(Dense {
@@ -225,7 +241,7 @@ impl Dense {
                 a: a.as_ptr(),
                 rows,
                 depth: &self.depth,
-                b: packed[group * size..][..size].as_ptr(),
+                b: packed[group * size..][..size].as_ptr().into(),
                 m: pixels,
                 n: m,
                 c: out.wrapping_add(group * m),

@@ -109,16 +109,14 @@ fn choice(shape: &Shape, algorithms: &[Algorithm]) -> Choice {
     let [n, c, m] = [w.batch, w.channels, shape.m];
     Choice {
         class: format!("Conv 3x3, {n}x{c} to {m}, {}x{}", w.y.output, w.x.output),
-        algorithms: algorithms.iter().map(|a| a.name()).collect(),
+        algorithms: algorithms.iter().map(|a| a.name().into()).collect(),
     }
 }
 
 /// The algorithm that was measured to be the fastest, else the first.
 fn pick(shape: &Shape, build: &Build) -> Algorithm {
     let algorithms = algorithms(shape, build.memory());
-    let picked = build.tuned().pick(&choice(shape, &algorithms));
-    let mut known = algorithms.iter().copied();
-    known.find(|a| a.name() == picked).unwrap_or(algorithms[0])
+    algorithms[build.tuned().pick(&choice(shape, &algorithms))]
 }
 
 /// Whether Winograd's minimal filtering computes it: kernels of 3x3, without strides or groups.
@@ -153,7 +151,7 @@ pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
 }
 
 // Where nothing was measured (`Choice`), these estimates decide. Points and sizes follow from the algorithm; what transforms
-// and reads cost are estimates in multiplications, which `crates/simd-cpu/examples/kernel_bench.rs` puts to the test.
+// and reads cost are estimates in multiplications, which `kilim bench --kernels` puts to the test.
 
 /// Points of a tile of the input for output tiles of 2x2 and of 4x4, where a pair of channels takes a multiplication and a
 /// transformed weight each (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).

@@ -5,10 +5,14 @@
 //! [`Rows`] (where it begins) and a list of [`Segment`]s (which runs of elements from there on
 //! make up the row): so a convolution is a product, too, without copying windows.
 
+mod form;
 mod pack;
+mod reading;
 mod tile;
 
-pub(crate) use pack::{Matrix, Panels, Reading, RowStarts, append, pack};
+pub(crate) use form::{Form, Matrices, Packed};
+pub(crate) use pack::{Matrix, Panels, RowStarts, append, pack};
+pub(crate) use reading::Reading;
 pub(crate) use tile::multiply;
 
 use std::ops::Range;
@@ -130,8 +134,8 @@ pub(crate) struct Product<'a> {
     pub a: *const f32,
     pub rows: Rows<'a>,
     pub depth: &'a Depth,
-    /// Packed by [`pack`] for `isa`.
-    pub b: *const f32,
+    /// Packed by [`pack`] or [`append`] for `isa`.
+    pub b: Packed,
     pub m: usize,
     pub n: usize,
     pub c: *mut f32,
@@ -175,7 +179,7 @@ impl Product<'_> {
             }
         };
         Product {
-            b: self.b.wrapping_add(columns.start * self.depth.k),
+            b: self.b.skip(columns.start * self.depth.k),
             n: columns.len(),
             c: self.c.wrapping_add(columns.start),
             bias: skip(self.bias),
@@ -198,8 +202,10 @@ pub(crate) unsafe fn multiply_split(product: &Product, cpu: &CpuRun) -> Result<(
         return unsafe { multiply(product, cpu) };
     }
     let cost = |m: usize, n: usize| {
-        let products = product.depth.k.saturating_mul(n).saturating_mul(m);
-        product.isa.cost(products)
+        let weights = product.depth.k.saturating_mul(n);
+        let products = product.isa.cost(weights.saturating_mul(m));
+        // A core reads about two elements of B from memory in the time of an operation.
+        products.max(weights / 2)
     };
     let blocks = product.blocks();
     if matches!(product.rows, Rows::Strided(_)) && blocks >= 4 * cpu.threads() {

@@ -4,10 +4,12 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{Result, Tensor};
+use kilim_core::{DType, Result, Tensor};
 use kilim_host::CpuRun;
 
-use crate::isa::{Isa, turn};
+use super::Form;
+use super::reading::{COLUMN_BLOCK, Packable, Reading};
+use crate::isa::Isa;
 
 /// The shape of packed B: panels as wide as a tile; the last has as many vectors as it needs.
 #[derive(Clone, Copy, Debug)]
@@ -45,42 +47,6 @@ impl Panels {
     }
 }
 
-/// How an element is read while it is packed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    /// What is smaller than this becomes zero.
-    least: f32,
-    scale: f32,
-}
-
-impl Reading {
-    /// Elements as they are.
-    pub(crate) const PLAIN: Reading = Reading {
-        least: 0.0,
-        scale: 1.0,
-    };
-    /// Elements of a constant weight. Subnormal numbers, which training leaves behind in channels that it has
-    /// given up, make products many times slower and add nothing to a sum.
-    pub(crate) const WEIGHT: Reading = Reading {
-        least: f32::MIN_POSITIVE,
-        ..Reading::PLAIN
-    };
-
-    /// This reading with every element multiplied by `scale`.
-    pub(crate) fn times(self, scale: f32) -> Reading {
-        Reading {
-            scale: self.scale * scale,
-            ..self
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn read(self, x: f32) -> f32 {
-        let kept = if x.abs() < self.least { 0.0 } else { x };
-        kept * self.scale
-    }
-}
-
 /// Where the rows of a matrix begin in its source: `inner` of them, `step` apart, from each start on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowStarts<'a> {
@@ -111,9 +77,6 @@ pub(crate) struct Matrix<'a> {
 
 /// Rows that are read together: what some cache lines of a column hold is used up before the next column.
 const ROW_BLOCK: usize = 64;
-/// Columns that are read together: a few, as columns often lie a multiple of 4 KiB apart and then
-/// share one set of the first-level cache.
-const COLUMN_BLOCK: usize = 4;
 
 /// Writes a matrix in panels.
 ///
@@ -142,12 +105,33 @@ pub(crate) fn pack(
 }
 
 /// Appends a matrix in panels within the capacity, so that new memory is written once, not cleared before.
-/// The source begins at element `start` of a constant; the columns of a panel are computed when it is their
-/// turn.
+/// The source begins at element `start` of a constant of the form's type, as [`Form::of`] gives it; the columns of a panel
+/// are computed when it is their turn.
 ///
 /// # Errors
 /// `Limit` where there is no memory for the columns of a panel, `Aborted` where the building is to stop.
 pub(crate) fn append(
+    cpu: &CpuRun,
+    panels: Panels,
+    matrix: Matrix,
+    (form, constant): (Form, &Tensor),
+    start: usize,
+    packed: &mut AlignedBytes,
+) -> Result<()> {
+    let matrix = Matrix {
+        reading: matrix.reading.of(form),
+        ..matrix
+    };
+    match form {
+        Form::Float32 => append_of::<f32>(cpu, panels, matrix, constant, start, packed),
+        Form::Float16 | Form::BFloat16 => {
+            let bits = constant.reinterpreted(DType::U16)?;
+            append_of::<u16>(cpu, panels, matrix, &bits, start, packed)
+        }
+    }
+}
+
+fn append_of<T: Packable>(
     cpu: &CpuRun,
     panels: Panels,
     matrix: Matrix,
@@ -156,7 +140,7 @@ pub(crate) fn append(
     packed: &mut AlignedBytes,
 ) -> Result<()> {
     if matrix.lies_in_rows() {
-        return append_rows(cpu, panels, matrix, constant, start, packed);
+        return append_rows::<T>(cpu, panels, matrix, constant, start, packed);
     }
     let k = matrix.k();
     let mut room = Vec::new();
@@ -164,7 +148,7 @@ pub(crate) fn append(
         let used = width.min(panels.n - first);
         let from = start + first * matrix.column_stride;
         let source = match matrix.column_bound() <= matrix.column_stride {
-            true => constant.run(cpu, from..from + matrix.extent(used), &mut room)?,
+            true => constant.run::<T>(cpu, from..from + matrix.extent(used), &mut room)?,
             // Every panel reads all of the source.
             false => {
                 constant.read_on(cpu)?;
@@ -172,10 +156,10 @@ pub(crate) fn append(
             }
         };
         let size = width * k;
-        let to = &mut packed.spare::<f32>()[..size];
+        let to = &mut packed.spare::<T>()[..size];
         matrix.write_panel(cpu, source, used, width, to)?;
         // SAFETY: all of the panel was written.
-        unsafe { packed.assume_init(size * size_of::<f32>()) }
+        unsafe { packed.assume_init(size * size_of::<T>()) }
     }
     Ok(())
 }
@@ -185,7 +169,7 @@ const ROWS_TOGETHER: usize = 1 << 18;
 
 /// Does the work of [`append`] on a matrix that lies row by row: every panel has elements of each row, so that all panels are written
 /// together, and the source need not be in memory as a whole.
-fn append_rows(
+fn append_rows<T: Packable>(
     cpu: &CpuRun,
     panels: Panels,
     matrix: Matrix,
@@ -195,7 +179,7 @@ fn append_rows(
 ) -> Result<()> {
     let (k, step) = (matrix.k(), matrix.rows.step);
     let size = panels.elements(k);
-    let to = &mut packed.spare::<f32>()[..size];
+    let to = &mut packed.spare::<T>()[..size];
     let together = (ROWS_TOGETHER / step / ROW_BLOCK).max(1) * ROW_BLOCK;
     let mut room = Vec::new();
     for row in (0..k).step_by(together) {
@@ -205,7 +189,7 @@ fn append_rows(
             ..matrix
         };
         let from = start + row * step;
-        let source = constant.run(cpu, from..from + rows.extent(panels.n), &mut room)?;
+        let source = constant.run::<T>(cpu, from..from + rows.extent(panels.n), &mut room)?;
         for (first, width) in panels.each() {
             let used = width.min(panels.n - first);
             let to = &mut to[first * k + row * width..][..count * width];
@@ -213,7 +197,7 @@ fn append_rows(
         }
     }
     // SAFETY: all rows of every panel were written.
-    unsafe { packed.assume_init(size * size_of::<f32>()) }
+    unsafe { packed.assume_init(size * size_of::<T>()) }
     Ok(())
 }
 
@@ -273,13 +257,13 @@ impl Matrix<'_> {
     /// # Panics
     /// Where the panel has another size than the rows, or the source ends before them.
     #[inline(never)]
-    fn write_panel(
+    fn write_panel<T: Packable>(
         &self,
         cpu: &CpuRun,
-        source: &[f32],
+        source: &[T],
         used: usize,
         width: usize,
-        panel: &mut [MaybeUninit<f32>],
+        panel: &mut [MaybeUninit<T>],
     ) -> Result<()> {
         let RowStarts {
             starts,
@@ -301,7 +285,7 @@ impl Matrix<'_> {
                 }
                 if used < width {
                     for row in to.chunks_exact_mut(width) {
-                        row[used..].fill(MaybeUninit::new(0.0));
+                        row[used..].fill(MaybeUninit::new(T::zeroed()));
                     }
                 }
             }
@@ -310,22 +294,28 @@ impl Matrix<'_> {
     }
 
     #[inline(always)]
-    fn read<const N: usize>(&self, values: [f32; N]) -> [MaybeUninit<f32>; N] {
-        values.map(|x| MaybeUninit::new(self.reading.read(x)))
+    fn read<T: Packable, const N: usize>(&self, values: [T; N]) -> [MaybeUninit<T>; N] {
+        values.map(|x| MaybeUninit::new(x.read(self.reading)))
     }
 
     /// Rows lie together.
-    fn lines(&self, from: &[f32], used: usize, width: usize, to: &mut [MaybeUninit<f32>]) {
+    fn lines<T: Packable>(&self, from: &[T], used: usize, width: usize, to: &mut [MaybeUninit<T>]) {
         for (row, to) in to.chunks_exact_mut(width).enumerate() {
             let from = &from[row * self.rows.step..][..used];
             for (x, to) in from.iter().zip(to) {
-                to.write(self.reading.read(*x));
+                to.write(x.read(self.reading));
             }
         }
     }
 
     /// Columns lie together.
-    fn turned(&self, from: &[f32], used: usize, width: usize, to: &mut [MaybeUninit<f32>]) {
+    fn turned<T: Packable>(
+        &self,
+        from: &[T],
+        used: usize,
+        width: usize,
+        to: &mut [MaybeUninit<T>],
+    ) {
         let count = to.len() / width;
         let whole = used - used % COLUMN_BLOCK;
         if !count.is_multiple_of(COLUMN_BLOCK) {
@@ -338,7 +328,7 @@ impl Matrix<'_> {
             });
             let rows = to.chunks_exact_mut(COLUMN_BLOCK * width);
             for ((((rows, a), b), c), d) in rows.zip(a).zip(b).zip(c).zip(d) {
-                let square = turn([a, b, c, d]);
+                let square = T::turn([a, b, c, d]);
                 for (row, line) in rows.chunks_exact_mut(width).zip(square) {
                     row[n..n + COLUMN_BLOCK].copy_from_slice(&self.read(line));
                 }
@@ -348,12 +338,12 @@ impl Matrix<'_> {
     }
 
     /// Any other source, some columns at a time.
-    fn strided(
+    fn strided<T: Packable>(
         &self,
-        from: &[f32],
+        from: &[T],
         columns: Range<usize>,
         width: usize,
-        to: &mut [MaybeUninit<f32>],
+        to: &mut [MaybeUninit<T>],
     ) {
         let column = |n: usize| {
             from[n * self.column_stride..]
@@ -370,7 +360,7 @@ impl Matrix<'_> {
         }
         for n in whole..columns.end {
             for (row, x) in to.chunks_exact_mut(width).zip(column(n)) {
-                row[n].write(self.reading.read(*x));
+                row[n].write(x.read(self.reading));
             }
         }
     }

@@ -1,10 +1,11 @@
 //! The register tile, and the loops around it.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use kilim_core::Result;
 
-use super::{Product, Rows, Segment};
+use super::{Form, Product, Rows, Segment};
 use crate::isa::{Simd, Task, read, write};
 use crate::memory::share;
 use kilim_host::CpuRun;
@@ -48,13 +49,38 @@ pub(crate) unsafe fn multiply(product: &Product, cpu: &CpuRun) -> Result<()> {
     if product.m == 0 || product.n == 0 {
         return Ok(());
     }
-    product.isa.dispatch(Multiply { product, cpu })
+    if product.b.form() != Form::Float32 {
+        // SAFETY: the contract of this function.
+        return unsafe { multiply_widened(product, cpu) };
+    }
+    let room = &mut [];
+    product.isa.dispatch(Multiply { product, cpu, room })
+}
+
+/// Elements of the largest block of a panel.
+const PANEL: usize = 8192;
+
+/// Does the work of [`multiply`] where B is in half precision: each block of a panel is widened once for a block of rows. The
+/// room for it lies in a frame that no other product needs.
+///
+/// # Errors
+/// `Aborted` where the run is to stop; C is then unfinished.
+///
+/// # Safety
+/// As for [`multiply`].
+#[inline(never)]
+unsafe fn multiply_widened(product: &Product, cpu: &CpuRun) -> Result<()> {
+    let mut room = [const { MaybeUninit::uninit() }; PANEL];
+    let room = &mut room;
+    product.isa.dispatch(Multiply { product, cpu, room })
 }
 
 /// Exists only under the contract of [`multiply`].
 struct Multiply<'a> {
     product: &'a Product<'a>,
     cpu: &'a CpuRun<'a>,
+    /// Memory for a block of a panel, where B is to be widened.
+    room: &'a mut [MaybeUninit<f32>],
 }
 
 impl Task for Multiply<'_> {
@@ -65,7 +91,7 @@ impl Task for Multiply<'_> {
         let p = self.product;
         for i in 0..p.blocks() {
             // SAFETY: the contract of `multiply`; the rows are below `m`.
-            unsafe { row_block(s, p, self.cpu, p.block(i))? }
+            unsafe { row_block(s, p, self.cpu, p.block(i), self.room)? }
         }
         Ok(())
     }
@@ -81,6 +107,7 @@ unsafe fn row_block<S: Simd>(
     p: &Product,
     cpu: &CpuRun,
     Range { start: first, end }: Range<usize>,
+    room: &mut [MaybeUninit<f32>],
 ) -> Result<()> {
     let width = p.n.next_multiple_of(S::LANES);
     let (mut begin, mut depth_before) = (0, 0);
@@ -94,10 +121,13 @@ unsafe fn row_block<S: Simd>(
         let depth: usize = segments.iter().map(|s| s.len as usize).sum();
         for column in (0..width).step_by(panel_width) {
             let vectors = (width - column).min(panel_width) / S::LANES;
+            let (width, before) = (vectors * S::LANES, column * p.depth.k);
+            let packed = p.b.skip(before + depth_before * width);
+            assert!(p.b.form() == Form::Float32 || depth * width <= room.len());
             let panel = Panel {
                 segments,
-                b: p.b
-                    .wrapping_add(column * p.depth.k + depth_before * vectors * S::LANES),
+                // SAFETY: B holds all rows of the panel, and the room was found to be large enough.
+                b: unsafe { packed.singles(s, depth * width, room) },
                 column,
                 columns: (p.n - column).min(panel_width),
                 step,

@@ -41,6 +41,8 @@ pub(crate) trait Simd: Copy + 'static {
     const TILE_VECTORS: usize;
     /// Whether a tile's loop takes several steps of the depth in a turn.
     const UNROLLED: bool = true;
+    /// Whether [`Simd::fma`] is one instruction that overwrites the addend.
+    const ADDS_IN_PLACE: bool = false;
     type V: Copy;
     /// One condition for each element.
     type Mask: Copy;
@@ -106,6 +108,14 @@ pub(crate) trait Simd: Copy + 'static {
     /// # Safety
     /// `p` is valid for reads of `LANES` bytes.
     unsafe fn load_u8(self, p: *const u8) -> Self::V;
+    /// `LANES` numbers of `float16`, the same numbers in `float32`.
+    /// # Safety
+    /// `p` is valid for reads of `LANES` elements.
+    unsafe fn load_f16(self, p: *const u16) -> Self::V;
+    /// `LANES` numbers of `bfloat16`, the same numbers in `float32`.
+    /// # Safety
+    /// `p` is valid for reads of `LANES` elements.
+    unsafe fn load_bf16(self, p: *const u16) -> Self::V;
 }
 
 /// Loads the first `count` elements; `FULL` says that they are a whole vector.
@@ -238,7 +248,11 @@ impl Isa {
         let mut list = vec![Isa::ALWAYS];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // Every machine that has the first two has the third.
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
                 list.push(Isa(Kind::Avx2));
                 if is_x86_feature_detected!("avx512f") {
                     list.push(Isa(Kind::Avx512));

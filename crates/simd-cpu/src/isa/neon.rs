@@ -17,6 +17,7 @@ impl Simd for Neon {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 8;
     const TILE_VECTORS: usize = 2;
+    const ADDS_IN_PLACE: bool = true;
     type V = float32x4_t;
     type Mask = uint32x4_t;
 
@@ -62,6 +63,12 @@ impl Simd for Neon {
             let all = vcreate_u8(p.cast::<u32>().read_unaligned().into());
             vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(all))))
         }}
+        unsafe fn load_f16(p: *const u16) -> float32x4_t {
+            vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)))
+        }
+        unsafe fn load_bf16(p: *const u16) -> float32x4_t {
+            vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p)))
+        }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> float32x4_t {

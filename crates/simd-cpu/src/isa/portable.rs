@@ -2,6 +2,8 @@
 
 use std::array::from_fn;
 
+use half::f16;
+
 use super::Simd;
 
 #[derive(Clone, Copy)]
@@ -133,6 +135,17 @@ impl Simd for Portable {
         // SAFETY: `p` is valid for reads of two bytes.
         let bytes = unsafe { [*p, *p.add(1)] };
         from_fn(|i| f32::from((bytes[i / 2] >> (4 * (i % 2))) & 15))
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const u16) -> V {
+        // SAFETY: `p` is valid for reads of four elements.
+        unsafe { p.cast::<[u16; 4]>().read_unaligned() }.map(|bits| f16::from_bits(bits).to_f32())
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const u16) -> V {
+        // SAFETY: `p` is valid for reads of four elements.
+        let each = unsafe { p.cast::<[u16; 4]>().read_unaligned() };
+        each.map(|bits| f32::from_bits(u32::from(bits) << 16))
     }
     #[inline(always)]
     unsafe fn load_u8(self, p: *const u8) -> V {

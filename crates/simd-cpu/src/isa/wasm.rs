@@ -136,6 +136,22 @@ impl Simd for Wasm {
             let bytes = v128_load32_zero(p.cast());
             f32x4_convert_i32x4(u32x4_extend_low_u16x8(u16x8_extend_low_u8x16(bytes)))
         }}
+        // There is no such conversion: exponents become those of `float32` by an addition, of subnormal numbers in a place
+        // where they are normal, and of what is not finite by setting every bit.
+        unsafe fn load_f16(p: *const u16) -> v128 {{
+            let each = u32x4_extend_low_u16x8(v128_load64_zero(p.cast()));
+            let sign = i32x4_shl(v128_and(each, i32x4_splat(0x8000)), 16);
+            let size = i32x4_shl(v128_and(each, i32x4_splat(0x7fff)), 13);
+            let normal = i32x4_add(size, i32x4_splat(112 << 23));
+            let small = i32x4_add(size, i32x4_splat(113 << 23));
+            let small = f32x4_sub(small, i32x4_splat(113 << 23));
+            let finite = v128_bitselect(small, normal, i32x4_lt(size, i32x4_splat(1 << 23)));
+            let infinite = i32x4_ge(size, i32x4_splat(31 << 23));
+            v128_or(v128_or(finite, sign), v128_and(infinite, i32x4_splat(255 << 23)))
+        }}
+        unsafe fn load_bf16(p: *const u16) -> v128 {
+            i32x4_shl(u32x4_extend_low_u16x8(v128_load64_zero(p.cast())), 16)
+        }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> v128 {

@@ -10,8 +10,8 @@ pub(crate) struct Avx2(());
 pub(crate) struct Avx512(());
 
 /// # Safety
-/// The machine has AVX2 and FMA.
-#[target_feature(enable = "avx2,fma")]
+/// The machine has AVX2, FMA and F16C.
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn run_avx2<T: Task>(task: T) -> T::Output {
     task.run(Avx2(()))
 }
@@ -100,6 +100,13 @@ impl Simd for Avx2 {
         unsafe fn load_u8(p: *const u8) -> __m256 {
             _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(p.cast())))
         }
+        unsafe fn load_f16(p: *const u16) -> __m256 {
+            _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))
+        }
+        unsafe fn load_bf16(p: *const u16) -> __m256 {{
+            let each = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(each))
+        }}
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> __m256 {
@@ -198,5 +205,12 @@ impl Simd for Avx512 {
         unsafe fn load_u8(p: *const u8) -> __m512 {
             _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())))
         }
+        unsafe fn load_f16(p: *const u16) -> __m512 {
+            _mm512_cvtph_ps(_mm256_loadu_si256(p.cast()))
+        }
+        unsafe fn load_bf16(p: *const u16) -> __m512 {{
+            let each = _mm512_cvtepu16_epi32(_mm256_loadu_si256(p.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(each))
+        }}
     }
 }

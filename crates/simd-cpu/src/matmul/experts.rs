@@ -1,8 +1,6 @@
 //! ExpertMatMul and ExpertMatMulNBits of `float32`: the routes are sorted by expert, so that each expert's weights are read once
 //! for all rows that ask it.
 
-use std::sync::Arc;
-
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{unsupported, value_error};
 use kilim_core::ops::{ExpertMatMul, ExpertMatMulNBits};
@@ -13,7 +11,8 @@ use kilim_host::{Build, Io, Kernel, PackKey, Scratch};
 
 use super::packed;
 use crate::gemm::{
-    Depth, Matrix, NO_CLAMP, Panels, Product, Reading, RowStarts, Rows, append, multiply_split,
+    Depth, Form, Matrices, Matrix, NO_CLAMP, Panels, Product, Reading, RowStarts, Rows, append,
+    multiply_split,
 };
 use crate::isa::Isa;
 
@@ -213,23 +212,26 @@ fn plain(node: &NodeSpec, build: &mut Build, isa: Isa) -> Result<Box<dyn Kernel>
     let value = value.ok_or_else(|| unsupported("experts whose weights are no constants"))?;
     let (n, k) = (layer.n, layer.k);
     let panels = Panels::new(isa, n);
+    let matrix = Matrix {
+        rows: RowStarts::even(k, 1),
+        column_stride: k,
+        reading: Reading::WEIGHT,
+    };
+    let (form, value) = Form::of(value, matrix.reading);
     let key = PackKey {
         kind: "experts",
-        parameters: [isa.lanes(), isa.tile_vectors(), k, n],
+        parameters: [isa.lanes(), form as usize, k, n],
     };
-    let weights = build.pack(node, 2, key, |cpu| {
-        let size = panels.elements(k).saturating_mul(size_of::<f32>());
+    let bytes = build.pack(node, 2, key, |cpu| {
+        let size = panels.elements(k).saturating_mul(form.size());
         let mut bytes = AlignedBytes::with_capacity(size.saturating_mul(layer.experts))?;
-        let matrix = Matrix {
-            rows: RowStarts::even(k, 1),
-            column_stride: k,
-            reading: Reading::WEIGHT,
-        };
         for expert in 0..layer.experts {
-            append(cpu, panels, matrix, value, expert * n * k, &mut bytes)?;
+            let start = expert * n * k;
+            append(cpu, panels, matrix, (form, &value), start, &mut bytes)?;
         }
         Ok(bytes)
     })?;
+    let weights = Matrices { bytes, form };
     let weights = Box::new(Panelled {
         isa,
         n,
@@ -246,15 +248,13 @@ struct Panelled {
     n: usize,
     depth: Depth,
     panels: Panels,
-    weights: Arc<AlignedBytes>,
+    weights: Matrices,
 }
 
 impl Weights for Panelled {
     fn multiply(&self, with: With, starts: &[u32], y: &mut [f32], _: &mut [f32]) -> Result<()> {
         let (n, k) = (self.n, self.depth.k());
         let size = self.panels.elements(k);
-        let b: &[f32] = bytemuck::cast_slice(self.weights.as_slice());
-        let b = &b[with.expert * size..][..size];
         assert!(y.len() == starts.len() * n && with.bias.is_none_or(|bias| bias.len() == n));
         assert!(starts.iter().all(|&at| at as usize + k <= with.a.len()));
         let product = Product {
@@ -262,7 +262,7 @@ impl Weights for Panelled {
             a: with.a.as_ptr(),
             rows: Rows::Listed(starts),
             depth: &self.depth,
-            b: b.as_ptr(),
+            b: self.weights.at(with.expert, size),
             m: starts.len(),
             n,
             c: y.as_mut_ptr(),

@@ -9,8 +9,6 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, Gemm, MatMul};
@@ -19,7 +17,8 @@ use kilim_core::{DType, Result};
 
 use self::plan::{Addend, Plan};
 use super::gemm::{
-    Depth, Panels, Product, Reading, Rows, append, multiply, multiply_split, pack, split_activation,
+    Depth, Form, Matrices, Panels, Product, Reading, Rows, append, multiply, multiply_split, pack,
+    split_activation,
 };
 use super::isa::Isa;
 use super::math;
@@ -64,31 +63,27 @@ fn kernel(
     let constant = match node.input(1).and_then(|b| b.value.as_ref()) {
         None => None,
         Some(value) => {
+            let matrix = plan.b(Reading::WEIGHT);
+            let (form, value) = Form::of(value, matrix.reading);
             let key = PackKey {
                 kind: "matrix",
                 parameters: [
                     isa.lanes(),
-                    usize::from(plan.transpose_b),
+                    usize::from(plan.transpose_b) + 2 * form as usize,
                     plan.scale.to_bits() as usize,
                     plan.n,
                 ],
             };
-            Some(build.pack(node, 1, key, |cpu| {
-                let size = plan.b_matrices * panels.elements(plan.k) * size_of::<f32>();
+            let bytes = build.pack(node, 1, key, |cpu| {
+                let size = plan.b_matrices * panels.elements(plan.k) * form.size();
                 let mut bytes = AlignedBytes::with_capacity(size)?;
-                let matrix = plan.b(Reading::WEIGHT);
                 for i in 0..plan.b_matrices {
-                    append(
-                        cpu,
-                        panels,
-                        matrix,
-                        value,
-                        i * plan.b_elements(),
-                        &mut bytes,
-                    )?;
+                    let start = i * plan.b_elements();
+                    append(cpu, panels, matrix, (form, &value), start, &mut bytes)?;
                 }
                 Ok(bytes)
-            })?)
+            })?;
+            Some(Matrices { bytes, form })
         }
     };
     let (clamp, rest) = split_activation(plan.activation);
@@ -109,7 +104,7 @@ struct Multiplication {
     depth: Depth,
     panels: Panels,
     /// Packed B, if it is constant.
-    constant: Option<Arc<AlignedBytes>>,
+    constant: Option<Matrices>,
     clamp: (f32, f32),
     rest: Activation,
 }
@@ -157,14 +152,11 @@ impl Multiplication {
         let (a_index, b_index) = p.pairs.at(pair);
         let (packed, transposed) = scratch.split_at_mut(self.thread_scratch()[0]);
         let b = match &self.constant {
-            Some(all) => {
-                let all: &[f32] = bytemuck::cast_slice(all.as_slice());
-                &all[b_index * self.packed_b()..][..self.packed_b()]
-            }
+            Some(all) => all.at(b_index, self.packed_b()),
             None => {
                 let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
                 pack(cpu, self.panels, p.b(Reading::PLAIN), from, packed)?;
-                &*packed
+                packed.as_ptr().into()
             }
         };
         let mut a = &operands.a[a_index * p.m * p.k..][..p.m * p.k];
@@ -185,7 +177,7 @@ impl Multiplication {
             a: a.as_ptr(),
             rows: Rows::Strided(p.k),
             depth: &self.depth,
-            b: b.as_ptr(),
+            b,
             m: p.m,
             n: p.n,
             c: out.as_mut_ptr(),

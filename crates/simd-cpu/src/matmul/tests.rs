@@ -3,6 +3,7 @@ use super::*;
 #[cfg(target_arch = "wasm32")]
 use crate::testing::test;
 use crate::testing::{assert_within, run_kernel};
+use half::{bf16, f16};
 use kilim_core::Tensor;
 use kilim_core::backend::TensorSpec;
 use kilim_host::testing::{noise, tensor};
@@ -201,4 +202,88 @@ fn addends() {
     assert_eq!(gemm_addend(&spec(&[3, 1]), 1.0, 3, 4), None);
     assert_eq!(gemm_addend(&spec(&[4, 1]), 1.0, 4, 4), None);
     assert_eq!(gemm_addend(&spec(&[4]), 0.5, 3, 4), None);
+}
+
+/// Halves of either type that weights may have, their bits from `bits`, as a constant of `float32`.
+fn widened(dtype: DType, shape: &[usize], bits: &[u16]) -> Tensor {
+    let bits = tensor(shape, bits).reinterpreted(dtype);
+    bits.and_then(|halves| halves.widened()).expect("halves")
+}
+
+/// Constants that were widened from half precision are packed as they were, and give the bits of the same numbers in `float32`.
+#[test]
+fn half_precision_is_kept() {
+    for (batch, m, k, n) in [
+        (1, 1, 700, 70),
+        (1, 13, 1300, 40),
+        (3, 5, 9, 33),
+        (1, 300, 33, 1),
+    ] {
+        for (dtype, transpose_b) in [(DType::F16, false), (DType::F16, true), (DType::BF16, true)] {
+            let numbers = noise(batch * k * n, 2);
+            let bits: Vec<u16> = match dtype {
+                DType::F16 => numbers
+                    .iter()
+                    .map(|&x| f16::from_f32(x).to_bits())
+                    .collect(),
+                _ => numbers
+                    .iter()
+                    .map(|&x| bf16::from_f32(x).to_bits())
+                    .collect(),
+            };
+            let shape = if transpose_b {
+                [batch, n, k]
+            } else {
+                [batch, k, n]
+            };
+            let narrow = widened(dtype, &shape, &bits);
+            let plain = tensor(&shape, narrow.as_slice::<f32>().expect("numbers"));
+            let narrow = narrow.unread();
+            let a = tensor(&[batch, m, k], &noise(batch * m * k, 1));
+            let op = MatMul {
+                transpose_b,
+                ..MatMul::default()
+            };
+            for isa in Isa::available() {
+                let product = |b: &Tensor| {
+                    run_kernel(&op, &[Some(&a), Some(b)], &[batch, m, n], |node, build| {
+                        kernel(node, build, Plan::of_matmul(&op, node), isa)
+                    })
+                };
+                let got = product(&narrow);
+                assert!(
+                    got == product(&plain),
+                    "{isa:?} {dtype} {m} {k} {n} {transpose_b}"
+                );
+            }
+        }
+    }
+}
+
+/// Every number of half precision is widened to the same number. Subnormal ones of `bfloat16` are subnormal in `float32`, too, and become zero.
+#[test]
+fn every_half_is_widened() {
+    let bits: Vec<u16> = (0..=u16::MAX).collect();
+    let one = tensor(&[1, 1], &[1.0f32]);
+    for dtype in [DType::F16, DType::BF16] {
+        let b = widened(dtype, &[1, bits.len()], &bits);
+        for isa in Isa::available() {
+            let op = MatMul::default();
+            let got = run_kernel(
+                &op,
+                &[Some(&one), Some(&b)],
+                &[1, bits.len()],
+                |node, build| kernel(node, build, Plan::of_matmul(&op, node), isa),
+            );
+            for (&bits, &got) in bits.iter().zip(&got) {
+                let want = match dtype {
+                    DType::F16 => f16::from_bits(bits).to_f32(),
+                    _ => bf16::from_bits(bits).to_f32(),
+                };
+                let want = if want.is_subnormal() { 0.0 } else { want };
+                let same = got == want || (got.is_nan() && want.is_nan());
+                assert!(same, "{isa:?} {dtype} {bits:#06x}: {got} for {want}");
+            }
+        }
+    }
 }

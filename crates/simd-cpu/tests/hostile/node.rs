@@ -78,11 +78,7 @@ impl Node {
         op.subgraphs().is_empty().then_some(())?;
         let count = random.of(&[0, 1, 2, 3, 4, 5, 8]);
         let inputs: Vec<Option<InputFact>> = (0..count).map(|_| input(small, random)).collect();
-        let context = InferContext {
-            inputs: &inputs,
-            outputs: random.next(4),
-            interrupt: &Interrupt::NEVER,
-        };
+        let context = InferContext::new(&inputs, random.next(4));
         let outputs = op.infer(&context).ok()?;
         // Before a kernel is made, these are computed.
         context.known(op.value_inputs()).then_some(())?;

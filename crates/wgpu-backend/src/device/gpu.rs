@@ -6,6 +6,7 @@ use kilim_core::backend::Speed;
 use kilim_core::{Error, ErrorCode, Result};
 
 use crate::device::pipelines::Pipelines;
+use crate::device::selection::Selection;
 
 /// Locks even if another thread panicked while it held the lock: what is guarded stays consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -49,6 +50,11 @@ impl Reports {
     }
 }
 
+/// The way to this machine's GPUs.
+pub(crate) fn instance() -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env())
+}
+
 /// An open device with its queue, shared by all sessions.
 pub(crate) struct Gpu {
     pub device: wgpu::Device,
@@ -63,17 +69,10 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// Opens the fastest adapter; `Device` where there is none, or it does not open.
-    pub async fn open() -> Result<Gpu> {
-        let instance =
-            wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
-        let adapter = instance
-            .request_adapter(&wgpu::RequestAdapterOptions {
-                power_preference: wgpu::PowerPreference::HighPerformance,
-                ..Default::default()
-            })
-            .await
-            .map_err(|e| Error::new(ErrorCode::Device, format!("there is no GPU: {e}")))?;
+    /// Opens the adapter that is meant; `Device` where there is none, or it does not open.
+    pub async fn open(selection: &Selection) -> Result<Gpu> {
+        let instance = instance();
+        let adapter = selection.adapter(&instance).await?;
         let limits = adapter.limits();
         let wanted = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SUBGROUP
@@ -129,23 +128,6 @@ impl Gpu {
             .min(self.limits.max_buffer_size)
     }
 
-    /// The device in words.
-    pub fn describe_device(&self) -> String {
-        let i = &self.info;
-        let name = if i.name.is_empty() { "GPU" } else { &i.name };
-        let driver = [i.driver.as_str(), i.driver_info.as_str()]
-            .into_iter()
-            .filter(|s| !s.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ");
-        let api = i.backend.to_str();
-        if driver.is_empty() {
-            format!("{name} ({api})")
-        } else {
-            format!("{name} ({api}, {driver})")
-        }
-    }
-
     /// Rough figures by class of device: enough to tell whether an island is worth its crossings.
     pub fn speed(&self) -> Speed {
         let (flops, bytes, start) = match self.info.device_type {
@@ -163,6 +145,15 @@ impl Gpu {
                 5e-5
             },
             transfer_bytes_per_second: 5e9,
+        }
+    }
+
+    /// Workgroups that keep the device busy: two for each multiprocessor of a large GPU, more than enough for what shares its
+    /// memory with a CPU. Browsers do not tell the class.
+    pub fn busy(&self) -> usize {
+        match self.info.device_type {
+            wgpu::DeviceType::DiscreteGpu => 256,
+            _ => 128,
         }
     }
 

@@ -6,9 +6,11 @@ use kilim_core::backend::BackendId;
 
 pub(crate) mod allocator;
 pub(crate) mod binding;
+
 pub(crate) mod faults;
 pub(crate) mod gpu;
 pub(crate) mod pipelines;
+pub(crate) mod selection;
 pub(crate) mod storage;
 pub(crate) mod transfer;
 

@@ -58,6 +58,8 @@ pub(crate) struct Caps {
     pub max_bindings: usize,
     /// The device is a CPU.
     pub software: bool,
+    /// Workgroups that keep the device busy.
+    pub busy: usize,
     /// Shaders may compute with `f16`.
     pub half: bool,
 }
@@ -206,11 +208,9 @@ impl<'a> Lowering<'a> {
     pub fn choose<T: Copy>(&mut self, class: String, kernels: &[(&'static str, T)]) -> T {
         let choice = Choice {
             class,
-            algorithms: kernels.iter().map(|(name, _)| *name).collect(),
+            algorithms: kernels.iter().map(|(name, _)| (*name).into()).collect(),
         };
-        let picked = self.tuned.pick(&choice);
-        let known = kernels.iter().find(|(name, _)| *name == picked);
-        let (_, kernel) = known.unwrap_or(&kernels[0]);
+        let (_, kernel) = &kernels[self.tuned.pick(&choice)];
         if kernels.len() > 1 {
             self.lowered.choice = Some(choice);
         }
@@ -352,6 +352,7 @@ mod tests {
             max_binding: 1 << 30,
             max_bindings: 8,
             software: false,
+            busy: 128,
             half: false,
         };
         let lowered = |input| {

@@ -13,6 +13,7 @@ use kilim_core::{
 use super::harness::*;
 use crate::WgpuBackend;
 use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::selection::Selection;
 use crate::executable::exported::ExportedTensor;
 
 #[test]
@@ -60,7 +61,7 @@ impl Written {
 
     /// So many `words` are written at a time.
     fn of_words(room: Option<usize>, words: usize) -> Option<Written> {
-        let gpu = match pollster::block_on(Gpu::open()) {
+        let gpu = match pollster::block_on(Gpu::open(&Selection::default())) {
             Ok(gpu) => gpu,
             Err(e) => {
                 kilim_test_support::skip(e);

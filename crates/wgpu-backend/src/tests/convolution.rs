@@ -346,16 +346,22 @@ fn every_kernel_for_a_convolution_gives_the_same() {
 }
 
 fn check_every_kernel_for_a_convolution() {
-    let groups = case(
-        &[2, 8, 7, 9],
-        &[12, 4, 3, 2],
-        &[1, 2],
-        &[1, 1],
-        &[1, 1, 0, 1],
-        2,
-    );
+    let sizes: [(&[usize], &[usize]); 3] = [
+        (&[2, 8, 7, 9], &[12, 4, 3, 2]),
+        // Long ones are cut into parts along the channels and taps.
+        (&[2, 128, 7, 9], &[10, 64, 3, 2]),
+        (&[1, 70, 5, 9], &[26, 35, 3, 2]),
+    ];
+    for (x, w) in sizes {
+        check_every_kernel_for(&case(x, w, &[1, 2], &[1, 1], &[1, 1, 0, 1], 2));
+    }
+}
+
+fn check_every_kernel_for(groups: &Case) {
     let (x, w) = (random(&groups.x, 1), random(&groups.w, 2));
-    let want = reference(&groups, &x, &w, false);
+    let plain = reference(groups, &x, &w, false);
+    let bias = random(&[groups.w[0]], 3);
+    let residual = random(plain.shape(), 4);
     for last in [false, true] {
         let turned = |t: &Tensor| if last { channels_last(t) } else { t.clone() };
         let op = Conv {
@@ -364,10 +370,24 @@ fn check_every_kernel_for_a_convolution() {
             padding: Padding::Explicit(groups.pads.clone()),
             groups: groups.groups,
             channels_last: last,
-            activation: Activation::None,
+            activation: Activation::Relu,
         };
-        let inputs = [Given::Fed(turned(&x)), Given::Constant(w.clone())];
-        let want = turned(&want);
+        let inputs = [
+            Given::Fed(turned(&x)),
+            Given::Constant(w.clone()),
+            Given::Constant(bias.clone()),
+            Given::Fed(turned(&residual)),
+        ];
+        let places = plain.shape()[2..].iter().product::<usize>();
+        let added = values(&bias);
+        let sums = values(&plain)
+            .into_iter()
+            .zip(values(&residual))
+            .enumerate();
+        let want: Vec<f32> = sums
+            .map(|(i, (v, r))| (v + added[i / places % added.len()] + r).max(0.0) as f32)
+            .collect();
+        let want = turned(&f32s(plain.shape(), &want));
         let kernels = every_kernel(op, &inputs, want.shape(), &values(&want), 1e-4);
         // Small and flat tiles at least, and a thread for each element.
         assert!(kernels >= 3, "{kernels}");

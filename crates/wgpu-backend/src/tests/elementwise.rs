@@ -14,6 +14,39 @@ fn erf(x: f64) -> f64 {
     sum * 2.0 / std::f64::consts::PI.sqrt()
 }
 
+/// Integers are read from quotients, as steps of a quantisation are, so that one ULP decides.
+#[test]
+fn quotients_are_rounded_to_the_nearest() {
+    if gpu().is_none() {
+        return;
+    }
+    let edges = [
+        (5.0, 255.0),
+        (1.0, 3.0),
+        (2.0, 49.0),
+        (-3.0, 7.0),
+        (0.0, 3.0),
+        (-0.0, 3.0),
+        (1.0, 0.0),
+        (0.0, 0.0),
+        (f32::INFINITY, 2.0),
+        (3e38, 1e-3),
+        (1.0, f32::INFINITY),
+        (-2.5, 5.0 / 255.0),
+    ];
+    let [a, b] = [11, 12].map(|seed| values(&random(&[1000], seed)));
+    let random = a.into_iter().zip(b).map(|(a, b)| (a as f32, b as f32));
+    let (a, b): (Vec<f32>, Vec<f32>) = edges.into_iter().chain(random).unzip();
+    let shape = [a.len()];
+    let tensors = [f32s(&shape, &a), f32s(&shape, &b)];
+    let got = values(&fed(Binary::new(BinaryKind::Div), &tensors, &shape));
+    for ((a, b), got) in a.iter().zip(&b).zip(got) {
+        let want = f64::from(a / b);
+        let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+        assert!(same, "{a} / {b}: {got}, not {want}");
+    }
+}
+
 #[test]
 fn unary_functions() {
     if gpu().is_none() {

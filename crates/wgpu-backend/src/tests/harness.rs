@@ -17,6 +17,7 @@ use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::device::gpu::Gpu;
+use crate::device::selection::{self, Selection};
 
 /// The GPU, opened once for all tests; without one `None`, and the calling test says that it is skipped.
 #[cfg(not(target_arch = "wasm32"))]
@@ -76,8 +77,8 @@ pub async fn open_here() -> bool {
 }
 
 async fn open(software: bool) -> Result<WgpuBackend> {
-    let gpu = Gpu::open().await?;
-    eprintln!("GPU: {}", gpu.describe_device());
+    let gpu = Gpu::open(&Selection::default()).await?;
+    eprintln!("GPU: {}", selection::describe(&gpu.info));
     Ok(WgpuBackend::on(gpu, software))
 }
 
@@ -211,8 +212,8 @@ pub fn every_kernel(
     supports(&spec).unwrap_or_else(|r| panic!("refused: {r}"));
     let all: Vec<Tuned> = match choice(&spec) {
         Some(Choice { class, algorithms }) => {
-            let only = |algorithm: &&str| Tuned::only(&class, algorithm);
-            algorithms.iter().map(only).collect()
+            let only = algorithms.iter().map(|a| Tuned::only(&class, a));
+            only.collect()
         }
         None => vec![Tuned::default()],
     };
@@ -322,11 +323,7 @@ pub fn expected(op: &dyn Operator, inputs: &[Given], outputs: usize) -> Vec<Tens
             }),
         })
         .collect();
-    let context = InferContext {
-        inputs: &facts,
-        outputs,
-        interrupt: &Interrupt::NEVER,
-    };
+    let context = InferContext::new(&facts, outputs);
     let outputs: Vec<TensorSpec> = op
         .infer(&context)
         .unwrap()

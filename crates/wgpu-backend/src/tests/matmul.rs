@@ -196,12 +196,39 @@ fn every_kernel_for_a_product_gives_the_same() {
 }
 
 fn check_every_kernel_for_a_product() {
-    for (m, k, n) in [(3, 12, 8), (9, 16, 36), (65, 37, 31)] {
-        let (a, b) = (random(&[m, k], 1), random(&[k, n], 2));
-        let want = product(&values(&a), &values(&b), m, k, n, false, false);
-        let inputs = [Given::Fed(a), Given::Constant(b)];
-        let kernels = every_kernel(MatMul::default(), &inputs, &[m, n], &want, 1e-4);
+    // Long ones are cut into up to 16 parts along k.
+    for (m, k, n) in [
+        (3, 12, 8),
+        (9, 16, 36),
+        (65, 37, 31),
+        (33, 1600, 70),
+        (10, 200, 13),
+    ] {
+        let (a, b, bias) = (random(&[m, k], 1), random(&[k, n], 2), random(&[n], 3));
+        let added = values(&bias);
+        let want: Vec<f64> = product(&values(&a), &values(&b), m, k, n, false, false)
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (0.5 * v + added[i % n]).max(0.0))
+            .collect();
+        let op = MatMul {
+            alpha: Some(0.5),
+            activation: Activation::Relu,
+            ..MatMul::default()
+        };
+        let inputs = [Given::Fed(a), Given::Constant(b), Given::Constant(bias)];
+        let kernels = every_kernel(op, &inputs, &[m, n], &want, 1e-4);
         // Small and flat tiles at least, and row by row where there are few.
         assert!(kernels >= 2 + usize::from(m < 16), "{kernels} for {m} rows");
     }
+    let (a, b) = (random(&[2, 1, 9, 400], 1), random(&[3, 400, 13], 2));
+    let (x, y) = (values(&a), values(&b));
+    let blocks = (0..2).flat_map(|i| (0..3).map(move |j| (i, j)));
+    let want = blocks.flat_map(|(i, j)| {
+        let (x, y) = (&x[i * 3600..][..3600], &y[j * 5200..][..5200]);
+        product(x, y, 9, 400, 13, false, false)
+    });
+    let want: Vec<f64> = want.collect();
+    let inputs = [Given::Fed(a), Given::Fed(b)];
+    every_kernel(MatMul::default(), &inputs, &[2, 3, 9, 13], &want, 1e-4);
 }

@@ -31,6 +31,8 @@ mod normed;
 #[cfg(not(target_arch = "wasm32"))]
 mod packed;
 #[cfg(not(target_arch = "wasm32"))]
+mod platforms;
+#[cfg(not(target_arch = "wasm32"))]
 mod qkv;
 #[cfg(not(target_arch = "wasm32"))]
 mod quantized;

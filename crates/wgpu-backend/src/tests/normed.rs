@@ -9,6 +9,7 @@ use kilim_core::{DType, Dim, Graph, RunOptions, Session, SessionOptions, Shape, 
 use super::harness::*;
 use crate::WgpuBackend;
 use crate::device::gpu::Gpu;
+use crate::device::selection::Selection;
 
 /// What becomes of the sum in front of the norm, and of the norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +95,7 @@ fn run(session: &mut Session, x: &Tensor) -> Vec<Tensor> {
 
 #[test]
 fn a_row_is_normalised_by_its_products() {
-    let gpu = match pollster::block_on(Gpu::open()) {
+    let gpu = match pollster::block_on(Gpu::open(&Selection::default())) {
         Ok(gpu) => Arc::new(WgpuBackend::on(gpu, true)),
         Err(e) => return kilim_test_support::skip(e),
     };

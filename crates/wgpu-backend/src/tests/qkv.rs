@@ -12,6 +12,7 @@ use kilim_core::{
 use super::harness::*;
 use crate::WgpuBackend;
 use crate::device::gpu::Gpu;
+use crate::device::selection::Selection;
 
 #[test]
 fn heads_are_taken_apart() {
@@ -138,7 +139,7 @@ fn numbers(datum: &Datum) -> Vec<f64> {
 
 #[test]
 fn both_caches_stay_where_they_are() {
-    let gpu = match pollster::block_on(Gpu::open()) {
+    let gpu = match pollster::block_on(Gpu::open(&Selection::default())) {
         Ok(gpu) => Arc::new(WgpuBackend::on(gpu, true)),
         Err(e) => return kilim_test_support::skip(e),
     };
@@ -177,7 +178,7 @@ fn both_caches_stay_where_they_are() {
 
 #[test]
 fn steps_behind_the_caches_are_an_error() {
-    let gpu = match pollster::block_on(Gpu::open()) {
+    let gpu = match pollster::block_on(Gpu::open(&Selection::default())) {
         Ok(gpu) => Arc::new(WgpuBackend::on(gpu, true)),
         Err(e) => return kilim_test_support::skip(e),
     };

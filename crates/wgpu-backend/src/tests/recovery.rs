@@ -14,10 +14,11 @@ use kilim_core::{
 use super::harness::{f32s, random};
 use crate::WgpuBackend;
 use crate::device::gpu::Gpu;
+use crate::device::selection::Selection;
 
 /// A device of this test's own.
 fn open() -> Option<Arc<WgpuBackend>> {
-    match pollster::block_on(Gpu::open()) {
+    match pollster::block_on(Gpu::open(&Selection::default())) {
         Ok(gpu) => Some(Arc::new(WgpuBackend::on(gpu, true))),
         Err(e) => {
             kilim_test_support::skip(e);

@@ -43,7 +43,7 @@ impl Described {
 }
 
 /// A variant where whatever can be is bound for reading only.
-fn parse(shader: &Described, variant: Variant) -> (Module, ModuleInfo) {
+pub fn parse(shader: &Described, variant: Variant) -> (Module, ModuleInfo) {
     let label = format!("{} {:?}", shader.path, variant.choices());
     let source = variant
         .source(&[true; 16])

@@ -27,10 +27,10 @@ export function absolute(address: string | URL): URL {
  * What is at an address or a path.
  * @throws KilimError `IO` where there is no answer. One of a server that says no is no error here.
  */
-export async function fetchBytes(address: string | URL, signal?: AbortSignal): Promise<Response> {
+export async function fetchBytes(address: string | URL, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<Response> {
   const url = absolute(address);
   try {
-    return url.protocol === 'file:' ? await openFile(url) : await fetch(url, signal ? { signal } : {});
+    return url.protocol === 'file:' ? await openFile(url) : await fetch(url, signal ? { signal, headers } : { headers });
   } catch (error) {
     throw new KilimError('IO', `cannot read ${url.href.slice(0, 1000)}: ${reasonOf(error)}`, {}, error);
   }

@@ -19,7 +19,7 @@ export async function ggufOf(
 ): Promise<ModelSource | undefined> {
   if (typeof source === 'string' || source instanceof URL) {
     const url = folderAt(source);
-    if (isGguf(url.pathname)) return url;
+    if (isGguf(url.pathname)) return folder.read ? folder.find(url.pathname.split('/').pop() ?? '', signal) : url;
   }
   const paths = folder.paths ?? [];
   const [only, ...others] = SETTINGS.some((name) => paths.includes(name)) ? [] : paths.filter(isGguf);

@@ -168,7 +168,8 @@ fn line(svg: &mut String, text: std::fmt::Arguments) {
     let _ = writeln!(svg, "{text}");
 }
 
-fn escape(text: &str) -> String {
+/// Text as XML has it.
+pub fn escape(text: &str) -> String {
     // XML has no way to write these.
     let text = text.replace(|c: char| c.is_control(), " ");
     text.replace('&', "&amp;")

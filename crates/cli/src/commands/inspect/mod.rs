@@ -1,14 +1,16 @@
 //! `kilim inspect`.
 
+mod drawing;
 mod memory;
+mod nodes;
 mod passes;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use comfy_table::{ContentArrangement, Table, presets};
-use kilim::core::passes::{Change, ChangeLog, Rule};
-use kilim::{ErrorCode, LoadOptions, Port, Report, Session};
+use kilim::core::passes::{Change, Rule};
+use kilim::{ErrorCode, Port, Report, Runtime, Session};
 use serde::Serialize;
 
 use crate::Failure;
@@ -17,11 +19,15 @@ use crate::mixed;
 use crate::out;
 use crate::session::ModelArgs;
 
+use nodes::{Document, Watch};
+
 pub const EXAMPLES: &str = "\
 Examples:
   kilim inspect model.onnx --backends wgpu,cpu
   kilim inspect model.onnx --json | jq .report.backends
+  kilim inspect model.onnx --nodes json | jq '.nodes[0].attributes'
   kilim inspect model.onnx --memory plan.svg
+  kilim inspect model.tflite --svg graph.svg
   kilim inspect model.onnx --passes --without transposes";
 
 #[derive(clap::Args)]
@@ -32,9 +38,15 @@ pub struct Args {
     /// Draw where every intermediate is in memory, and when, into an SVG file.
     #[arg(long, value_name = "FILE")]
     memory: Option<PathBuf>,
+    /// Draw the graph as the file has it into an SVG file.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// List the rules that optimise the graph, and what each of them changed.
     #[arg(long)]
     passes: bool,
+    /// Print the nodes as backends see them: after all passes, with attributes, types and shapes.
+    #[arg(long, value_name = "FORMAT", value_enum, conflicts_with_all = ["json", "passes"])]
+    nodes: Option<nodes::Format>,
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -73,17 +85,34 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let (session, log, without) = load(&args).await?;
+    if let Some(path) = &args.svg {
+        let mut options = args.model.backends.options()?;
+        options.structure_only = true;
+        let runtime = Runtime::shared();
+        let graph = runtime.parse(args.model.file.as_path(), &options).await?;
+        let picture = drawing::draw(&graph);
+        std::fs::write(path, picture).map_err(|e| io_error(path, e))?;
+    }
+    let (session, watch, without) = load(&args).await?;
     let report = session.report();
     if let Some(path) = &args.memory {
         std::fs::write(path, memory::draw(&report.memory)).map_err(|e| io_error(path, e))?;
+    }
+    match args.nodes {
+        Some(nodes::Format::Json) => {
+            return out::json(&Document {
+                nodes: watch.nodes(),
+                unplanned_stages: report.unplanned_stages,
+            });
+        }
+        None => {}
     }
     if args.json {
         let view = View {
             inputs: view(session.inputs()),
             outputs: view(session.outputs()),
             report,
-            passes: args.passes.then(|| log.changes()),
+            passes: args.passes.then(|| watch.changes.changes()),
         };
         return out::json(&view);
     }
@@ -116,20 +145,24 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     print_nodes(&report);
     print_crossings(&report);
     if args.passes {
-        passes::print(&log.changes(), &without);
+        passes::print(&watch.changes.changes(), &without);
     }
     Ok(())
 }
 
-/// The session, what its passes changed, and the rules that it went without. A model is shown without its weights where their file is
+/// The session, what was seen while it was made, and the rules that it went without. A model is shown without its weights where their file is
 /// missing, and unplanned where sizes that are open may not all be 1: it is planned when it runs.
-async fn load(args: &Args) -> Result<(Session, Arc<ChangeLog>, Vec<Rule>), Failure> {
+async fn load(args: &Args) -> Result<(Session, Arc<Watch>, Vec<Rule>), Failure> {
     let mut options = args.model.backends.options()?;
     options.plan_unknown_as = Some(1);
     let without = options.without.clone();
     let mut missing = None;
     loop {
-        let log = watch(&mut options);
+        let watch = Arc::new(Watch {
+            nodes: args.nodes.map(|_| Mutex::default()),
+            ..Watch::default()
+        });
+        options.observer = Some(watch.clone());
         match args.model.load_with(options.clone()).await {
             Err(Failure::Kilim(error))
                 if matches!(error.code(), ErrorCode::Shape | ErrorCode::InvalidValue)
@@ -151,17 +184,10 @@ async fn load(args: &Args) -> Result<(Session, Arc<ChangeLog>, Vec<Rule>), Failu
                         error.sentence()
                     );
                 }
-                return Ok((session, log, without));
+                return Ok((session, watch, without));
             }
         }
     }
-}
-
-/// Has the session write down what the passes change.
-fn watch(options: &mut LoadOptions) -> Arc<ChangeLog> {
-    let log = Arc::new(ChangeLog::default());
-    options.observer = Some(log.clone());
-    log
 }
 
 fn table(header: &[&str]) -> Table {

@@ -143,6 +143,11 @@ impl Arena {
         }
     }
 
+    /// Whether the caller owns the memory, which never grows.
+    pub fn is_external(&self) -> bool {
+        matches!(self.inner.owner, Owner::Caller(_))
+    }
+
     /// The bytes that are allocated now.
     pub fn bytes(&self) -> usize {
         self.inner.state().bytes
@@ -188,7 +193,7 @@ impl Arena {
     /// Gives the memory back until the next run, unless a run is under way or the caller owns it.
     pub fn clear(&self) {
         let mut state = self.inner.state();
-        if state.leased.is_none() && !matches!(self.inner.owner, Owner::Caller(_)) {
+        if state.leased.is_none() && !self.is_external() {
             self.inner.release(&mut state);
         }
     }

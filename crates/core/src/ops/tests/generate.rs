@@ -32,11 +32,7 @@ fn ranges() {
         Some(vec![Dim::Symbol("s".into())]),
         Some(vec![Dim::Known(1)]),
     ];
-    let ctx = InferContext {
-        inputs: &counting,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let ctx = InferContext::new(&counting, 1);
     let facts = Range.infer_with_elements(&ctx, &elements).unwrap();
     assert_eq!(facts[0].to_string(), "int64[s]");
     let vector = [ints(&[0, 1]), int(3), int(1)];

@@ -129,11 +129,7 @@ fn compress() {
     let later = [x(), unknown("bool 3")];
     assert_eq!(infer(op(Some(-2)), &later), "float32[?,2]");
     assert_eq!(refuse(op(Some(1)), &inputs), ErrorCode::Shape);
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     assert_eq!(op(Some(0)).selected(&meter(), 3, &values).unwrap(), [1, 2]);
 }
 
@@ -179,11 +175,7 @@ fn suppress(boxes: &[f32], scores: &[f32], most: i64, overlap: f32, least: f32) 
         center_point_box: false,
     };
     let fact = infer(op.clone(), &inputs);
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     let kept = non_max_suppression(&meter(), &op, &values).unwrap();
     assert_eq!(fact, format!("int64[{},3]", kept.len()));
     kept
@@ -231,11 +223,7 @@ fn suppression_of_centred_boxes() {
         floats(&[0.5]),
         floats(&[0.0]),
     ];
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     let op = NonMaxSuppression {
         center_point_box: true,
     };

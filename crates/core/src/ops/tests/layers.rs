@@ -216,11 +216,7 @@ fn resizes_that_keep_the_aspect_ratio() {
         infer(op(AspectPolicy::NotSmaller), &inputs),
         "float32[1,1,8,8]"
     );
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     let axes = op(AspectPolicy::NotLarger)
         .resolve(&[1, 1, 2, 2], &values)
         .unwrap();
@@ -237,11 +233,7 @@ fn crops_while_resizing() {
         floats(&[1.0, 2.0]),
     ];
     assert_eq!(infer(op.clone(), &inputs), "float32[4,10]");
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     assert_eq!(op.resolve(&[4, 10], &values).unwrap()[1].roi, (0.25, 0.75));
 }
 

@@ -79,11 +79,7 @@ fn floats(values: &[f32]) -> Option<InputFact> {
 }
 
 fn try_infer(op: &dyn Operator, outputs: usize, inputs: &[Option<InputFact>]) -> Result<Vec<Fact>> {
-    op.infer(&InferContext {
-        inputs,
-        outputs,
-        interrupt: &NEVER,
-    })
+    op.infer(&InferContext::new(inputs, outputs))
 }
 
 /// The facts of all outputs, separated by spaces without a space inside.
@@ -107,11 +103,7 @@ fn infer_from(op: impl Operator, inputs: &[Option<InputFact>], i: usize, list: &
     let mut elements = vec![None; inputs.len()];
     let shape = unknown(&format!("int64 {list}")).unwrap().fact.shape;
     elements[i] = shape.map(|s| s.0);
-    let ctx = InferContext {
-        inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let ctx = InferContext::new(inputs, 1);
     let facts = op.infer_with_elements(&ctx, &elements).unwrap();
     facts[0].to_string().replace(", ", ",")
 }

@@ -25,11 +25,8 @@ fn reshapes() {
     let later = [unknown("float32 2,3"), unknown("int64 4")];
     let op = Reshape { allow_zero: false };
     assert_eq!(infer(op.clone(), &later), "float32[?,?,?,?]");
-    let values = InferContext {
-        inputs: &[unknown("float32 6"), ints(&[2, -1])],
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let inputs = [unknown("float32 6"), ints(&[2, -1])];
+    let values = InferContext::new(&inputs, 1);
     assert_eq!(op.resolve(&[6], &values).unwrap(), [2, 3]);
 }
 
@@ -166,17 +163,14 @@ fn slices() {
     assert_eq!(refuse(Slice, &no_step), ErrorCode::InvalidValue);
     let twice = [unknown(x), ints(&[0, 0]), ints(&[1, 1]), ints(&[0, -3])];
     assert_eq!(refuse(Slice, &twice), ErrorCode::Shape);
-    let values = InferContext {
-        inputs: &[
-            unknown(x),
-            ints(&[-5]),
-            ints(&[-100]),
-            ints(&[1]),
-            ints(&[-2]),
-        ],
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let inputs = [
+        unknown(x),
+        ints(&[-5]),
+        ints(&[-100]),
+        ints(&[1]),
+        ints(&[-2]),
+    ];
+    let values = InferContext::new(&inputs, 1);
     let axis = Slice.resolve(&[20, 10, 5], &values).unwrap()[1];
     assert_eq!((axis.start, axis.step, axis.length), (5, -2, 3));
     assert_eq!(Slice.resolve(&[20, 0, 5], &values).unwrap()[1].length, 0);
@@ -255,11 +249,7 @@ fn centres() {
     };
     let inputs = [unknown("float32 10,7,9"), ints(&[4, 13])];
     assert_eq!(infer(op.clone(), &inputs), "float32[13,7,4]");
-    let values = InferContext {
-        inputs: &inputs,
-        outputs: 1,
-        interrupt: &NEVER,
-    };
+    let values = InferContext::new(&inputs, 1);
     let axes = op.resolve(&[10, 7, 9], &values).unwrap();
     let part = |a: &CropPadAxis| (a.input_start, a.output_start, a.length, a.output);
     assert_eq!(part(&axes[0]), (0, 1, 10, 13));

@@ -27,11 +27,7 @@ fn answers(op: &dyn Operator, random: &mut Random) -> bool {
         .iter()
         .map(|_| Some((0..random.next(4)).map(|_| dim(&SMALL, random)).collect()))
         .collect();
-    let ctx = InferContext {
-        inputs: &inputs,
-        outputs,
-        interrupt: &NEVER,
-    };
+    let ctx = InferContext::new(&inputs, outputs);
     let _ = op.infer_with_elements(&ctx, &elements);
     ask(op, &inputs);
     let Ok(facts) = op.infer(&ctx) else {

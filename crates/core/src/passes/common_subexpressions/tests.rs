@@ -16,7 +16,7 @@ use crate::ops::{
     Binary, BinaryKind, ConstantOfShape, DictVectorizer, Fact, Operator, ShapeOf, Split, Unary,
     UnaryKind,
 };
-use crate::passes::{ChangeLog, Evaluator, Passes, Rule, infer_graph};
+use crate::passes::{ChangeLog, Evaluator, Layout, Passes, Rule, infer_graph};
 use crate::tensor::Tensor;
 
 /// Applies all rules; gives those that changed something.
@@ -28,7 +28,7 @@ fn apply_all(graph: &mut Graph) -> BTreeSet<Rule> {
             interrupt: &Interrupt::NEVER,
         },
         narrow: &|_| false,
-        layout: DataLayout::ChannelsLast,
+        layout: Layout::Every(DataLayout::ChannelsLast),
         without: &[],
         observer: Some(&log),
     };

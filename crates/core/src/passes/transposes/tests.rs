@@ -1,5 +1,6 @@
 use super::super::{infer_graph, layout};
 use super::run;
+use crate::backend::DataLayout;
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::graph::{Graph, ValueId};
@@ -9,6 +10,8 @@ use crate::ops::{
     Reduce, ReduceKind, Reshape, Slice, Softmax, SoftmaxKind, Transpose, Unary, UnaryKind,
 };
 use crate::tensor::Tensor;
+
+const LAST: layout::Layout = layout::Layout::Every(DataLayout::ChannelsLast);
 
 fn graph(shape: &[usize]) -> (Graph, ValueId) {
     let mut g = Graph::new("test");
@@ -54,7 +57,7 @@ fn settle(g: &mut Graph, layout: bool) -> usize {
     infer_graph(g, &Interrupt::NEVER).unwrap();
     let facts: Vec<Fact> = g.outputs.iter().map(|&v| g.fact(v).clone()).collect();
     if layout {
-        layout::run(g).unwrap();
+        layout::run(g, &LAST).unwrap();
         infer_graph(g, &Interrupt::NEVER).unwrap();
     }
     run(g).unwrap();
@@ -155,7 +158,7 @@ fn a_channel_shuffle_with_an_open_batch() {
     let a = conv(&mut g, a, 6, 2);
     g.outputs = vec![a];
     infer_graph(&mut g, &Interrupt::NEVER).unwrap();
-    layout::run(&mut g).unwrap();
+    layout::run(&mut g, &LAST).unwrap();
     infer_graph(&mut g, &Interrupt::NEVER).unwrap();
     run(&mut g).unwrap();
     let left = g.nodes.iter().filter(|n| n.op.is::<Transpose>()).count();

@@ -4,7 +4,7 @@
 
 use super::arena::Rooms;
 use super::infer::{infer_concrete, known_outputs};
-use super::{PlannedStage, Source, StageInput};
+use super::{Obstacle, PlannedStage, Source, StageInput};
 use crate::backend::{Backend, KernelChange, StageChange, TensorChange};
 use crate::error::Result;
 use crate::fact::TensorSpec;
@@ -136,7 +136,7 @@ impl PlannedStage {
             let Some(inputs) = changed.all(&node.inputs) else {
                 return Ok(None);
             };
-            let mut outputs = infer_concrete(node, &inputs, run).map_err(at)?;
+            let mut outputs = infer_concrete(input.graph, node, &inputs, run).map_err(at)?;
             if let Some(values) = known_outputs(input, id, &inputs, &outputs, run).map_err(at)? {
                 outputs = values.iter().map(TensorSpec::of).collect();
             }
@@ -199,7 +199,7 @@ impl PlannedStage {
     /// # Errors
     /// Those of [`crate::backend::BackendContext::adapt`].
     #[inline(never)]
-    pub fn adapt(&mut self, adaptation: Adaptation, run: &mut Run<'_>) -> Result<bool> {
+    pub fn adapt(&mut self, adaptation: Adaptation, run: &mut Run<'_>) -> Result<bool, Obstacle> {
         let Some(frame) = &mut self.frame else {
             return Ok(false);
         };
@@ -242,7 +242,8 @@ impl PlannedStage {
                 return Ok(false);
             };
             let context = &mut run.shared.contexts[b];
-            if !context.adapt(&mut **executable, change, &run.interrupt)? {
+            let adapted = context.adapt(&mut **executable, change, &run.interrupt);
+            if !adapted.map_err(|e| Obstacle::of(b, Vec::new(), e))? {
                 return Ok(false);
             }
         }
@@ -284,11 +285,11 @@ impl Adaptation {
                 tensor,
                 spec: unread(spec.clone()),
             });
+            let bytes = allocator.tensor_bytes(spec);
+            if spec.value.is_none() && bytes as u64 > limits.max_tensor_bytes {
+                return None;
+            }
             if let Ok(i) = rooms.tensors.binary_search(&tensor) {
-                let bytes = allocator.tensor_bytes(spec);
-                if bytes as u64 > limits.max_tensor_bytes {
-                    return None;
-                }
                 outgrown |= bytes > rooms.requests[i].bytes;
                 sizes.push((i, bytes));
             }

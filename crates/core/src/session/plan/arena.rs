@@ -1,8 +1,10 @@
 //! Offsets in the arena.
 
-use crate::backend::{Backend, Location, StageSpec};
+use super::fallback::Obstacle;
+use crate::backend::{Backend, KernelSpec, Location, StageSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::ids::{PerTensor, TensorIndex};
+use crate::graph::NodeId;
+use crate::ids::{BackendIndex, KernelIndex, PerTensor, TensorIndex};
 use crate::memory::{self, Offsets, Request};
 use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 
@@ -16,6 +18,33 @@ pub(in crate::session) struct Rooms {
     pub bytes: usize,
 }
 
+/// Why a backend cannot have the tensors of its share of a stage.
+pub(in crate::session) struct NoRoom {
+    /// The tensor that is too large; `None` where all of them are, together.
+    pub tensor: Option<TensorIndex>,
+    pub error: Error,
+}
+
+impl NoRoom {
+    /// What is in question are those of `nodes`, the kernels of the backend's share with their nodes, that touch the tensor.
+    pub fn obstacle(
+        self,
+        backend: BackendIndex,
+        stage: &StageSpec,
+        nodes: impl Iterator<Item = (KernelIndex, NodeId)>,
+    ) -> Obstacle {
+        let touches = |kernel: KernelIndex| {
+            let KernelSpec {
+                inputs, outputs, ..
+            } = &stage.nodes[kernel];
+            let mut tensors = inputs.iter().flatten().chain(outputs);
+            tensors.any(|&t| Some(stage.root(t)) == self.tensor)
+        };
+        let nodes = nodes.filter(|(kernel, _)| touches(*kernel));
+        Obstacle::of(backend, nodes.map(|(_, id)| id).collect(), self.error)
+    }
+}
+
 impl Rooms {
     /// `lives` holds the first and last time that each tensor of the stage is needed.
     ///
@@ -25,20 +54,29 @@ impl Rooms {
         stage: &StageSpec,
         lives: &PerTensor<(usize, usize)>,
         backend: &dyn Backend,
-    ) -> Result<Rooms> {
+    ) -> Result<Rooms, NoRoom> {
         let limits = backend.describe();
         let allocator = backend.allocator();
         let mut rooms = Rooms::default();
         for (i, slot) in stage.tensors.entries() {
-            if let Location::Arena { .. } = slot.location {
-                let bytes = allocator.tensor_bytes(&slot.spec);
-                if bytes as u64 > limits.max_tensor_bytes {
-                    let what = format!(
-                        "the tensor `{}` is too large for `{}`",
-                        slot.name, limits.id
-                    );
-                    return Err(too_large(what, limits.max_tensor_bytes, bytes));
-                }
+            let in_arena = match slot.location {
+                Location::Arena { .. } => true,
+                // Kernels bind what lies elsewhere in the host's memory, too.
+                Location::Input | Location::Output => false,
+                _ => continue,
+            };
+            let bytes = allocator.tensor_bytes(&slot.spec);
+            if bytes as u64 > limits.max_tensor_bytes {
+                let what = format!(
+                    "the tensor `{}` is too large for `{}`",
+                    slot.name, limits.id
+                );
+                return Err(NoRoom {
+                    tensor: Some(i),
+                    error: too_large(what, limits.max_tensor_bytes, bytes),
+                });
+            }
+            if in_arena {
                 rooms.tensors.push(i);
                 rooms.requests.push(Request {
                     bytes,
@@ -101,10 +139,13 @@ pub(in crate::session) fn lay_out(
     stage: &mut StageSpec,
     lives: &PerTensor<(usize, usize)>,
     backend: &dyn Backend,
-) -> Result<(Rooms, Option<MemoryPlan>)> {
+) -> Result<(Rooms, Option<MemoryPlan>), NoRoom> {
     let limits = backend.describe();
     let mut rooms = Rooms::of(stage, lives, backend)?;
-    let planned = rooms.plan(backend)?;
+    let planned = rooms.plan(backend).map_err(|error| NoRoom {
+        tensor: None,
+        error,
+    })?;
     rooms.bytes = planned.bytes;
     let (which, requests) = (&rooms.tensors, &rooms.requests);
     for (&i, &offset) in which.iter().zip(&planned.offsets) {

@@ -4,7 +4,7 @@ use super::{Planner, StageInput};
 use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{InputFact, TensorSpec};
-use crate::graph::{InferContext, NodeId, NodeSpec, ValueId};
+use crate::graph::{Graph, InferContext, Names, Node, NodeId, NodeSpec, ValueId};
 use crate::ids::IdSet;
 use crate::ops::Custom;
 use crate::session::Run;
@@ -28,7 +28,7 @@ impl Planner<'_> {
                 }
             }
             let inputs = self.inputs(id)?;
-            let mut outputs = infer_concrete(node, &inputs, run).map_err(at)?;
+            let mut outputs = infer_concrete(graph, node, &inputs, run).map_err(at)?;
             let known = known_outputs(&self.input, id, &inputs, &outputs, run).map_err(at)?;
             if let Some(values) = known {
                 for (spec, value) in outputs.iter_mut().zip(values) {
@@ -140,7 +140,8 @@ fn measured(
 /// # Errors
 /// Those of the operator's inference, and `Shape` where it does not say all.
 pub(super) fn infer_concrete(
-    node: &crate::Node,
+    graph: &Graph,
+    node: &Node,
     inputs: &[Option<TensorSpec>],
     run: &Run<'_>,
 ) -> Result<Vec<TensorSpec>> {
@@ -150,6 +151,7 @@ pub(super) fn infer_concrete(
         inputs: &facts,
         outputs: node.outputs.len(),
         interrupt: &run.interrupt,
+        names: Names::of(graph, node),
     })?;
     if outputs.len() < node.outputs.len() {
         return Err(Error::new(

@@ -1,10 +1,12 @@
 //! Plans one stage for concrete input shapes: [`infer`] finds shapes and computes what is known
 //! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
 //! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
-//! backend makes its kernels. Where inputs of other shapes come, [`adapt`] changes the plan.
+//! backend makes its kernels. Where a backend cannot do its part, [`fallback`] plans without it. Where inputs of
+//! other shapes come, [`adapt`] changes the plan.
 
 mod adapt;
 pub(super) mod arena;
+pub(super) mod fallback;
 mod infer;
 mod order;
 mod place;
@@ -14,7 +16,9 @@ mod run;
 mod tensors;
 
 use adapt::Frame;
-use rewrite::{GivenBack, Rewritten};
+use fallback::Refused;
+pub(super) use fallback::{Fallback, Obstacle};
+use rewrite::Rewritten;
 
 use super::tune::{self, Trial};
 use super::{Run, Shared};
@@ -119,6 +123,8 @@ pub(super) struct Draft {
     feeds: Vec<(ValueId, Vec<(BackendIndex, TensorIndex)>)>,
     results: Vec<(ValueId, Source)>,
     nodes: Vec<PlacedNode>,
+    /// The graph's nodes behind `nodes`; none where a backend has changed the graph.
+    ids: Vec<NodeId>,
     report: Vec<NodeReport>,
     crossings: Vec<CrossingReport>,
     memory: Vec<(BackendIndex, MemoryPlan)>,
@@ -140,7 +146,12 @@ impl Draft {
     }
 
     /// Has every backend make its tensors and kernels. `adapts`: inputs of other shapes may come.
-    pub fn generate(self, run: &mut Run<'_>, adapts: bool) -> Result<PlannedStage> {
+    ///
+    /// # Errors
+    /// Those of [`crate::backend::BackendContext::gen_kernels`], with the nodes that they name.
+    pub fn generate(self, run: &mut Run<'_>, adapts: bool) -> Result<PlannedStage, Obstacle> {
+        let observer = run.shared.options.observer.clone();
+        let observed = observer.map(|observer| (observer, self.stages.clone()));
         let mut executables = PerBackend::new();
         let mut adapts = adapts && !self.rewritten;
         // Constants that it has would stay until every kernel is made.
@@ -153,8 +164,21 @@ impl Draft {
             }
             let context = &mut run.shared.contexts[b];
             adapts &= context.adapts();
-            let tensors = context.gen_tensors(&stage)?;
-            executables.push(Some(context.gen_kernels(stage, tensors, &run.interrupt)?));
+            let made = context
+                .gen_tensors(&stage)
+                .and_then(|tensors| context.gen_kernels(stage, tensors, &run.interrupt));
+            let named = |name: &str| {
+                let placed = self.nodes.iter().zip(&self.ids);
+                let named = placed.filter(|(n, _)| n.backend == b && n.name == name);
+                named.map(|(_, &id)| id).collect()
+            };
+            executables.push(Some(made.map_err(|e| {
+                let nodes = e.node().map_or_else(Vec::new, named);
+                Obstacle::of(b, nodes, e)
+            })?));
+        }
+        if let Some((observer, stages)) = observed {
+            report::tell(&*observer, &self.steps, &stages, run.shared);
         }
         Ok(PlannedStage {
             executables,
@@ -175,9 +199,9 @@ impl Draft {
 
 struct Planner<'a> {
     input: StageInput<'a>,
-    /// What backends gave back when they saw it among its neighbours.
-    given_back: &'a GivenBack,
-    /// Whether a backend has replaced nodes.
+    /// What backends do not run although they support it.
+    refused: &'a Refused,
+    /// Whether a backend has replaced nodes or given some back.
     rewritten: bool,
     /// The specs of everything that the nodes of the stage read and write.
     specs: IdMap<ValueId, TensorSpec>,
@@ -190,8 +214,19 @@ struct Planner<'a> {
 /// How often backends are offered what was placed on them.
 const OFFERS: usize = 4;
 
-pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
-    let mut given_back = GivenBack::default();
+/// Plans a stage up to its kernels. A backend whose memory does not hold its part is planned without, unless the
+/// session is strict; `fallback` has what was refused before, and takes what is.
+pub(super) fn draft(input: &StageInput, run: &Run<'_>, fallback: &mut Fallback) -> Result<Draft> {
+    loop {
+        match attempt(input, run, fallback.refused()) {
+            Ok(draft) => return Ok(draft),
+            Err(obstacle) => fallback.take(obstacle, input.nodes(), run.shared.options.strict)?,
+        }
+    }
+}
+
+fn attempt(input: &StageInput, run: &Run<'_>, refused: &Refused) -> Result<Draft, Obstacle> {
+    let mut refused = refused.clone();
     let mut own: Option<(Graph, Stages)> = None;
     let mut offers = 0;
     loop {
@@ -205,26 +240,35 @@ pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
                 graph,
                 stages,
                 feeds: input.feeds.clone(),
-                ..input
+                ..*input
             },
-            given_back: &given_back,
-            rewritten: own.is_some(),
+            refused: &refused,
+            rewritten: offers > 0,
             live: Vec::new(),
             view_of: IdMap::default(),
         };
-        planner.infer(run)?;
+        planner.infer(run).map_err(Obstacle::of_all)?;
         planner.drop_dead();
-        let (kernels, answers, placed) = planner.place(run)?;
+        let (kernels, answers, placed) = planner.place(run).map_err(Obstacle::of_all)?;
         let rewritten = match offers < OFFERS {
-            true => planner.offer(run.shared, &kernels, &placed.at)?,
+            true => planner
+                .offer(run.shared, &kernels, &placed.at)
+                .map_err(Obstacle::of_all)?,
             false => Rewritten::default(),
         };
         if rewritten.is_empty() {
             return planner.lay_out(run.shared, &kernels, &answers, &placed);
         }
         offers += 1;
-        given_back.extend(rewritten.given_back);
+        refused.extend(rewritten.given_back);
         own = rewritten.graph.or(own);
+    }
+}
+
+impl StageInput<'_> {
+    /// The nodes of the stage.
+    pub fn nodes(&self) -> &[NodeId] {
+        &self.stages.stages[self.index].nodes
     }
 }
 
@@ -245,6 +289,19 @@ impl Planner<'_> {
             .iter()
             .map(|v| v.map(|v| self.spec(v).cloned()).transpose())
             .collect()
+    }
+
+    /// The inputs and outputs of a node, with their names, as backends are asked about them.
+    fn asked(&self, node: NodeId) -> Result<(Vec<Option<TensorSpec>>, Vec<TensorSpec>)> {
+        let graph = self.input.graph;
+        let named = |v: ValueId| Ok(self.spec(v)?.clone().named(&graph.value(v).name));
+        let node = &graph.nodes[node.0];
+        let inputs = node.inputs.iter().map(|v| v.map(named).transpose());
+        let outputs = node.outputs.iter().map(|&v| named(v));
+        Ok((
+            inputs.collect::<Result<_>>()?,
+            outputs.collect::<Result<_>>()?,
+        ))
     }
 
     /// The value that holds the bytes of `v`.

@@ -30,12 +30,7 @@ impl Planner<'_> {
         let mut candidates = Vec::with_capacity(kernels.len());
         for &id in &kernels {
             let node = &graph.nodes[id.0];
-            let inputs = self.inputs(id)?;
-            let outputs: Vec<TensorSpec> = node
-                .outputs
-                .iter()
-                .map(|&v| self.spec(v).cloned())
-                .collect::<Result<_>>()?;
+            let (inputs, outputs) = self.asked(id)?;
             let spec = NodeSpec {
                 name: &node.name,
                 op: node.op.as_ref(),
@@ -45,7 +40,7 @@ impl Planner<'_> {
             run.interrupt.check()?;
             let mut answers: Answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
             for (b, answer) in answers.entries_mut() {
-                if let Some(refusal) = self.given_back.get(&(id, b)) {
+                if let Some(refusal) = self.refused.get(&(id, b)) {
                     *answer = Err(refusal.clone());
                 }
             }

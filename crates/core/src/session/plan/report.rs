@@ -2,9 +2,10 @@
 
 use super::Planner;
 use crate::backend::StageSpec;
-use crate::graph::NodeId;
+use crate::graph::{NodeId, NodeSpec};
 use crate::ids::{BackendIndex, IdMap, PerBackend};
 use crate::partition::{Answers, Placed};
+use crate::passes::Observer;
 use crate::report::{CrossingReport, MoveReport, NodeReport, PortReport, RefusalReport};
 use crate::schedule::{Step, StepLabel};
 use crate::session::Shared;
@@ -133,4 +134,29 @@ pub(super) fn labels(
         }
     };
     steps.iter().map(label).collect()
+}
+
+/// Tells the observer of a session which nodes each backend has kernels for.
+pub(super) fn tell(
+    observer: &dyn Observer,
+    steps: &[Step],
+    stages: &PerBackend<StageSpec>,
+    shared: &Shared,
+) {
+    for step in steps {
+        let Step::Part { backend, part } = step else {
+            continue;
+        };
+        let (stage, id) = (&stages[*backend], &shared.backends[*backend].describe().id);
+        for node in &stage.nodes[stage.parts[*part].clone()] {
+            let (inputs, outputs) = stage.specs(node);
+            let spec = NodeSpec {
+                name: &node.name,
+                op: &*node.op,
+                inputs: &inputs,
+                outputs: &outputs,
+            };
+            observer.given(id, &spec);
+        }
+    }
 }

@@ -1,23 +1,21 @@
 //! Offering backends what was placed on them, and taking over what they make of it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use super::Planner;
+use super::fallback::Refused;
 use crate::backend::{Backend, KernelSpec, Replacement, Subgraph, SubgraphTensor};
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::Fact;
-use crate::graph::{Graph, Node, NodeId, Refusal, ValueId};
+use crate::graph::{Graph, Node, NodeId, ValueId};
 use crate::ids::{BackendIndex, IdMap, IdSet, KernelIndex, PerKernel, PerTensor, TensorIndex};
 use crate::session::Shared;
 use crate::stages::Stages;
 
-/// Nodes that a backend gave back although it supports them one by one.
-pub(super) type GivenBack = HashMap<(NodeId, BackendIndex), Refusal>;
-
 /// What the backends made of a stage.
 #[derive(Default)]
 pub(super) struct Rewritten {
-    pub given_back: GivenBack,
+    pub given_back: Refused,
     /// The graph with nodes replaced in this stage; the stage lists those that are left.
     pub graph: Option<(Graph, Stages)>,
 }

@@ -1,6 +1,7 @@
 //! The tensors of every backend: locations, crossings, and what leaves the stage.
 
 use super::adapt::{Frame, PlannedKernel};
+use super::fallback::Obstacle;
 use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
 use crate::error::Result;
@@ -17,8 +18,8 @@ impl Planner<'_> {
         kernels: &[NodeId],
         answers: &[Answers],
         placed: &Placed,
-    ) -> Result<Draft> {
-        let rewritten = !self.given_back.is_empty() || self.rewritten;
+    ) -> Result<Draft, Obstacle> {
+        let rewritten = self.rewritten;
         let at = &placed.at;
         let count = shared.backends.len();
         let early = shared.options.scheduler.overlaps();
@@ -53,7 +54,8 @@ impl Planner<'_> {
                 .unwrap_or(order.len());
             let start = table.stages[backend].nodes.end();
             for (time, &i) in order.iter().enumerate().take(end).skip(k) {
-                let kernel = table.kernel(backend, kernels[i], time, k)?;
+                let kernel = table.kernel(backend, kernels[i], time, k);
+                let kernel = kernel.map_err(Obstacle::of_all)?;
                 let node = &self.input.graph.nodes[kernels[i].0];
                 nodes.push(PlacedNode {
                     name: node.name.clone(),
@@ -70,7 +72,8 @@ impl Planner<'_> {
         }
         let mut results = Vec::new();
         for &v in self.input.live_out {
-            results.push((v, table.result(v, order.len())?));
+            let result = table.result(v, order.len());
+            results.push((v, result.map_err(Obstacle::of_all)?));
         }
         let Table {
             mut stages,
@@ -82,8 +85,16 @@ impl Planner<'_> {
         mark_external(&mut stages, &steps, &feeds, &results);
         let mut memory = Vec::new();
         let mut rooms = PerBackend::new();
+        let ids = match rewritten {
+            // A node that a backend has made cannot be taken from it alone.
+            true => Vec::new(),
+            false => order.iter().map(|&i| kernels[i]).collect(),
+        };
         for (b, stage) in stages.entries_mut() {
-            let (own, plan) = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref())?;
+            let laid_out = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref());
+            let placed = nodes.iter().zip(&ids).filter(|(n, _)| n.backend == b);
+            let placed = placed.map(|(n, &id)| (n.kernel, id));
+            let (own, plan) = laid_out.map_err(|no_room| no_room.obstacle(b, stage, placed))?;
             rooms.push(own);
             memory.extend(plan.map(|plan| (b, plan)));
         }
@@ -119,6 +130,7 @@ impl Planner<'_> {
             feeds,
             results,
             nodes,
+            ids,
             report,
             crossings,
             memory,

@@ -59,6 +59,7 @@ pub(in crate::session) async fn choose(
         evaluator,
         options: SessionOptions {
             optimise: false,
+            observer: None,
             mixed_precision: None,
             tune: false,
             precisions: Vec::new(),

@@ -1,5 +1,6 @@
 //! Runs a graph stage by stage: the model itself, and the bodies of control flow.
 
+mod first;
 mod live;
 mod planning;
 mod report;
@@ -8,6 +9,8 @@ use std::collections::HashMap;
 
 use super::builtin::control;
 use super::builtin::values::{self, Inputs};
+#[cfg(not(target_arch = "wasm32"))]
+use super::plan::Obstacle;
 use super::plan::{Key, PlannedStage};
 use super::record::{RecordedInput, Recorder};
 use super::{Handle, Run, Shared};
@@ -242,7 +245,7 @@ impl Runner {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
         let mut replica = self.unplanned();
-        Run::new(shared, Interrupt::NEVER).resize(RawConstants::Keep, |run| {
+        let shared = Run::new(shared, Interrupt::NEVER).resize(RawConstants::Keep, |run| {
             for (own, plans) in replica.plans.iter_mut().zip(&self.plans) {
                 let share = |(key, plan): &(Key, PlannedStage)| {
                     Some((key.clone(), plan.replica(run.shared)?))
@@ -250,7 +253,8 @@ impl Runner {
                 own.extend(plans.iter().filter_map(share));
             }
             Ok(())
-        })?;
+        });
+        shared.map_err(Obstacle::error)?;
         Ok(replica)
     }
 

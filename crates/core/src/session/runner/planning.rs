@@ -6,39 +6,12 @@ use super::Runner;
 use crate::backend::RawConstants;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
-use crate::graph::{InferContext, NodeId, ValueId};
-use crate::report::PortReport;
-use crate::session::plan::{self, Key, PlannedStage, StageInput};
+use crate::graph::{InferContext, ValueId};
+use crate::session::plan::{self, Fallback, Key, Obstacle, PlannedStage, StageInput};
 use crate::session::{Run, Shared};
 use crate::tensor;
 
 impl Runner {
-    /// Plans what can be planned before the first run: the first stage if its input shapes are
-    /// known, and the bodies of control flow that follows it. Bodies that are to be tuned wait for
-    /// the first run.
-    ///
-    /// Where raw constants are dropped, only one that is an output of the graph outlives this.
-    pub fn prepare(&mut self, run: &mut Run<'_>, inputs: &[Fact], raw: RawConstants) -> Result<()> {
-        let specs = self.specs(inputs);
-        let Some(feeds) = self.first_feeds(&specs) else {
-            return Ok(());
-        };
-        self.plan(0, feeds, run, raw)?;
-        if run.shared.options.tune {
-            return Ok(());
-        }
-        for (id, facts) in self.control_facts(0, &specs) {
-            let bodies = self.graph.nodes[id.0].op.bodies();
-            let facts = bodies.map_or_else(Vec::new, |bodies| bodies.facts(&facts));
-            for body in self.bodies.entry(id).or_default() {
-                // A branch that is never taken may not fit the shapes; a run that takes it says so.
-                let _ = body.prepare(run, &facts, RawConstants::Keep);
-                run.interrupt.check()?;
-            }
-        }
-        Ok(())
-    }
-
     /// Has every constant's memory go with it, where constants share the buffer of a file.
     ///
     /// # Errors
@@ -46,76 +19,6 @@ impl Runner {
     pub fn cut_constants(&mut self) -> Result<()> {
         let values = self.graph.values.iter_mut();
         tensor::cut(values.filter_map(|value| value.constant.as_mut()))
-    }
-
-    /// The control flow of a stage that was planned for `inputs`, and the facts of what it reads.
-    fn control_facts(
-        &self,
-        stage: usize,
-        inputs: &HashMap<ValueId, TensorSpec>,
-    ) -> Vec<(NodeId, Vec<Fact>)> {
-        let control = &self.stages.stages[stage].control;
-        if control.is_empty() {
-            return Vec::new();
-        }
-        let planned = self.plans[stage].last();
-        let nodes = planned.into_iter().flat_map(|(_, p)| &p.report);
-        let mut ports: HashMap<&str, &PortReport> = HashMap::new();
-        for port in nodes.flat_map(|n| &n.outputs) {
-            ports.entry(&port.name).or_insert(port);
-        }
-        let fact = |v: ValueId| {
-            if let Some(s) = inputs.get(&v) {
-                return Fact::fixed(s.dtype, &s.shape);
-            }
-            let value = self.graph.value(v);
-            match ports.get(value.name.as_str()) {
-                Some(port) => crate::DType::from_name(&port.dtype)
-                    .map_or_else(Fact::default, |d| Fact::fixed(d, &port.shape)),
-                None => value.fact.clone(),
-            }
-        };
-        let facts = |id: &NodeId| {
-            let read = self.graph.nodes[id.0].inputs.iter();
-            let facts = read.map(|v| v.map_or_else(Fact::default, fact));
-            (*id, facts.collect())
-        };
-        control.iter().map(facts).collect()
-    }
-
-    /// The graph's inputs whose shapes are known.
-    fn specs(&self, inputs: &[Fact]) -> HashMap<ValueId, TensorSpec> {
-        let mut specs = HashMap::new();
-        for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
-            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
-                && fact.kind.is_tensor()
-            {
-                specs.insert(v, TensorSpec::new(dtype, &shape));
-            }
-        }
-        specs
-    }
-
-    /// What the first stage reads, if it can be planned before a run.
-    fn first_feeds(
-        &self,
-        specs: &HashMap<ValueId, TensorSpec>,
-    ) -> Option<Vec<(ValueId, TensorSpec)>> {
-        if !self.stages.stages[0].materialise.is_empty() {
-            return None;
-        }
-        let read = self.live_in[0].iter();
-        read.map(|v| specs.get(v).map(|s| (*v, s.clone())))
-            .collect()
-    }
-
-    /// Measures what the first stage leaves a choice of, if it can be planned before a run.
-    pub async fn tune_first(&self, run: &mut Run<'_>, inputs: &[Fact]) -> Result<()> {
-        let feeds = run.shared.options.tune.then(|| self.specs(inputs));
-        match feeds.and_then(|specs| self.first_feeds(&specs)) {
-            Some(feeds) => self.tune(0, &feeds, run).await,
-            None => Ok(()),
-        }
     }
 
     /// Measures what a stage that has no plan for these inputs leaves a choice of, if the options
@@ -133,7 +36,8 @@ impl Runner {
         if !run.shared.options.tune || planned() {
             return Ok(());
         }
-        let draft = plan::draft(self.stage(index, feeds.to_vec()), run)?;
+        let stage = self.stage(index, feeds.to_vec());
+        let draft = plan::draft(&stage, run, &mut Fallback::default())?;
         let trials = draft.trials(run.shared)?;
         drop(draft);
         run.measure(trials).await
@@ -206,23 +110,41 @@ impl Runner {
         run: &mut Run<'_>,
         raw: RawConstants,
     ) -> Result<()> {
-        let draft = plan::draft(self.stage(index, feeds), run)?;
-        if raw == RawConstants::Drop {
-            let mut kept = vec![false; self.graph.values.len()];
-            self.graph.outputs.iter().for_each(|v| kept[v.0] = true);
-            for (value, kept) in self.graph.values.iter_mut().zip(kept) {
-                value.constant.take_if(|_| !kept);
+        let mut fallback = Fallback::default();
+        let again = run.shared.falls_back(raw);
+        let planned = loop {
+            let draft = plan::draft(&self.stage(index, feeds.clone()), run, &mut fallback)?;
+            if raw == RawConstants::Drop && !again {
+                self.drop_constants();
             }
+            let plans = &mut self.plans[index];
+            while plans.len() >= run.shared.plans_kept() {
+                plans.remove(0);
+            }
+            let adapts = raw == RawConstants::Keep;
+            match run.resize(raw, |run| draft.generate(run, adapts)) {
+                Ok(planned) => break planned,
+                Err(obstacle) => {
+                    let stage = &self.stages.stages[index].nodes;
+                    fallback.take(obstacle, stage, !again)?;
+                }
+            }
+        };
+        if raw == RawConstants::Drop {
+            self.drop_constants();
         }
-        let plans = &mut self.plans[index];
-        while plans.len() >= run.shared.plans_kept() {
-            plans.remove(0);
-        }
-        let adapts = raw == RawConstants::Keep;
-        let planned = run.resize(raw, |run| draft.generate(run, adapts))?;
-        plans.push((key, planned));
+        self.plans[index].push((key, planned));
         run.shared.plans.made += 1;
         Ok(())
+    }
+
+    /// Lets go of all constants but those that are outputs of the graph.
+    fn drop_constants(&mut self) {
+        let mut kept = vec![false; self.graph.values.len()];
+        self.graph.outputs.iter().for_each(|v| kept[v.0] = true);
+        for (value, kept) in self.graph.values.iter_mut().zip(kept) {
+            value.constant.take_if(|_| !kept);
+        }
     }
 
     /// Makes the plan for these inputs of one that is kept: of the latest where the inputs have grown a little
@@ -252,7 +174,12 @@ impl Runner {
             return Ok(false);
         };
         let (_, mut planned) = self.plans[index].remove(from);
-        let adapted = run.resize(RawConstants::Keep, |run| planned.adapt(adaptation, run))?;
+        let adapted = run.resize(RawConstants::Keep, |run| planned.adapt(adaptation, run));
+        let adapted = match adapted {
+            // Planned anew, it may go elsewhere.
+            Err(obstacle) if obstacle.can_be_avoided() => false,
+            adapted => adapted.map_err(Obstacle::error)?,
+        };
         if adapted {
             run.shared.plans.adapted += 1;
             self.plans[index].push((key.clone(), planned));
@@ -283,7 +210,7 @@ impl Runner {
                     })
                 })
                 .collect();
-            let ctx = InferContext::new(&known, node.outputs.len());
+            let ctx = InferContext::new(&known, node.outputs.len()).of(&self.graph, node);
             if let Ok(out) = node.op.infer(&ctx) {
                 facts.extend(node.outputs.iter().copied().zip(out));
             }

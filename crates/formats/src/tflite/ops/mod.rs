@@ -1,6 +1,7 @@
-//! The builtin operators of TFLite, one row each. Numbers are those of `BuiltinOperator` in the
-//! schema, option slots those of the operator's options table.
+//! The builtin operators of TFLite, one row each; those that Circle adds stand in `circle.rs`. Numbers are those of
+//! `BuiltinOperator` in the schema, option slots those of the operator's options table.
 
+mod circle;
 mod control;
 mod conv;
 mod index;
@@ -370,7 +371,9 @@ static OPERATORS: OpTable<i32, Mapping> = OpTable(&[
 
 /// The mapping of a builtin operator.
 pub fn find(code: i32) -> Option<&'static Mapping> {
-    OPERATORS.find(&code)
+    OPERATORS
+        .find(&code)
+        .or_else(|| circle::OPERATORS.find(&code))
 }
 
 #[cfg(test)]
@@ -380,6 +383,9 @@ mod tests {
     #[test]
     fn mappings_are_sorted_and_unique() {
         assert_eq!(OPERATORS.misplaced(), None);
+        assert_eq!(circle::OPERATORS.misplaced(), None);
+        let negative = circle::OPERATORS.0.iter().all(|(code, _)| *code < 0);
+        assert!(negative && OPERATORS.0[0].0 == 0);
         assert_eq!(find(3).map(|m| m.name), Some("CONV_2D"));
         assert!(find(CUSTOM).is_none());
     }

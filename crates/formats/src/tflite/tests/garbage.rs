@@ -3,7 +3,7 @@
 use kilim_core::Interrupt;
 use kilim_core::backend::DataLayout;
 use kilim_core::error::ErrorCode;
-use kilim_core::passes::{Evaluator, Passes, optimise};
+use kilim_core::passes::{Evaluator, Layout, Passes, optimise};
 
 use super::{import, network};
 
@@ -24,7 +24,7 @@ fn truncated_and_garbled_files_are_errors() {
                     interrupt: &Interrupt::NEVER,
                 },
                 narrow: &|_| false,
-                layout: DataLayout::ChannelsLast,
+                layout: Layout::Every(DataLayout::ChannelsLast),
                 without: &[],
                 observer: None,
             };

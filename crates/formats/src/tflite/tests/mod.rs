@@ -1,5 +1,6 @@
 //! What the importer makes of small TFLite files.
 
+mod circle;
 mod garbage;
 pub(crate) mod writer;
 

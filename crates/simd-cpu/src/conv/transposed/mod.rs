@@ -21,7 +21,7 @@ use kilim_core::{Result, Tensor};
 use self::phases::{Phases, Tap, margins};
 use super::{Common, Operands, Shape, known_float};
 use crate::gemm::{
-    Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
+    Depth, Form, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -122,7 +122,7 @@ fn pack_weights(
                 cpu,
                 panels,
                 matrix,
-                weights,
+                (Form::Float32, weights),
                 group * c * m * all,
                 &mut bytes,
             )?;
@@ -277,7 +277,7 @@ impl Transposed {
                     a: a.as_ptr().wrapping_add(phase.offset),
                     rows: Rows::Strided(c),
                     depth: &phase.depth,
-                    b: packed[phase.weights..].as_ptr(),
+                    b: packed[phase.weights..].as_ptr().into(),
                     m: phase.width,
                     n: m,
                     c: out[first..].as_mut_ptr(),

@@ -16,32 +16,38 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
+use super::dense::{columns, panel};
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply};
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::share;
-use kilim_host::{CpuRun, Shared};
+use kilim_host::{CpuRun, Shared, by};
 use tiles::{FromPoints, Source, ToPoints};
 
 /// Elements that the transformed tiles of a block may have.
 const BLOCK: usize = 192 * 1024;
 /// Tiles of a block at least, so that the products are not flat.
 const MIN_TILES: usize = 12;
+/// Parts of the outputs in which the products of a point are computed where all threads compute one block, at most.
+const COLUMN_PARTS: usize = 4;
 
 pub(crate) struct Winograd<const IN: usize> {
     common: Common,
     depth: Depth,
     /// Tiles along y and x.
     grid: [usize; 2],
-    /// Blocks of tiles in the whole batch.
+    /// Blocks of tiles in the whole batch. Each is computed by a thread, the only one by all.
     blocks: usize,
+    threads: usize,
     sizes: Sizes,
 }
 
 /// Sizes of a block's scratch memory, in elements.
 #[derive(Clone, Copy)]
 struct Sizes {
+    /// Tiles of the largest block.
+    tiles: usize,
     /// Elements from a tile to the next, whole vectors: channels in `c`, outputs in `m`.
     c: usize,
     m: usize,
@@ -69,7 +75,8 @@ impl<const IN: usize> Winograd<IN> {
         let blocks = tiles.div_ceil(fitting);
         // As many for each thread, where they stay large enough.
         let blocks = match blocks.next_multiple_of(threads) {
-            even if even * MIN_TILES <= tiles => even,
+            even if even == blocks || even * MIN_TILES <= tiles => even,
+            _ if threads > 1 => 1,
             _ => blocks,
         };
         let most = tiles.div_ceil(blocks);
@@ -77,7 +84,9 @@ impl<const IN: usize> Winograd<IN> {
             depth: Depth::dense(isa, w.channels),
             grid,
             blocks,
+            threads,
             sizes: Sizes {
+                tiles: most,
                 c,
                 m,
                 c_point: most * c + 16,
@@ -87,10 +96,10 @@ impl<const IN: usize> Winograd<IN> {
         }
     }
 
-    /// Elements of scratch memory for one thread: a patch, transformed input, and products.
-    fn thread_scratch(&self) -> usize {
+    /// Elements of scratch memory for a block: transformed input, and padded patches of the tiles, then products.
+    fn block_scratch(&self) -> usize {
         let s = &self.sizes;
-        IN * IN * (s.c + s.c_point + s.m_point)
+        IN * IN * (s.c_point + s.m_point.max(s.tiles * s.c))
     }
 
     fn block(
@@ -105,65 +114,92 @@ impl<const IN: usize> Winograd<IN> {
         let (w, s, m) = (&common.shape.window, self.sizes, common.shape.m);
         let all = w.batch * self.grid[0] * self.grid[1];
         let tiles = share(all, self.blocks, index);
-        let (patch, scratch) = scratch.split_at_mut(IN * IN * s.c);
-        let (points, products) = scratch.split_at_mut(IN * IN * s.c_point);
-        for (i, tile) in tiles.clone().enumerate() {
-            cpu.spend(IN * IN * w.channels)?;
-            let corner = self.corner(tile);
-            let from = self.source(&corner, operands.input, patch);
-            common.isa.dispatch(ToPoints::<IN> {
-                from,
-                channels: w.channels,
-                to: &mut points[i * s.c..],
-                point: s.c_point,
-            });
-        }
-        let packed: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
-        let size = Panels::new(common.isa, m).elements(w.channels);
-        let products = Shared::new(products);
-        let cost = (tiles.len() * m).saturating_mul(w.channels);
-        let multiply_point = |point: usize, cpu: &CpuRun| {
-            let product = Product {
-                isa: common.isa,
-                a: points[point * s.c_point..][..tiles.len() * s.c].as_ptr(),
-                rows: Rows::Strided(s.c),
-                depth: &self.depth,
-                b: packed[point * size..][..size].as_ptr(),
-                m: tiles.len(),
-                n: m,
-                c: products.at(point * s.m_point, tiles.len() * s.m),
-                c_stride: s.m,
-                bias: std::ptr::null(),
-                residual: std::ptr::null(),
-                clamp: NO_CLAMP,
-            };
-            // SAFETY: the slices have a row for each tile, and the rows have all channels; each point has its own.
-            unsafe { multiply(&product, cpu) }
-        };
-        // The only block is computed by all threads.
-        cpu.split(IN * IN, common.isa.cost(cost), |mut piece, cpu| {
-            piece.try_for_each(|point| multiply_point(point, cpu))
+        let (count, patch) = (tiles.len(), IN * IN * s.c);
+        let (points, rest) = scratch.split_at_mut(IN * IN * s.c_point);
+        let points = Shared::new(points);
+        let patches = by(&mut rest[..count * patch], patch);
+        let cost = IN * IN * w.channels;
+        cpu.rows(count, patches, cost, |piece, patches, _| {
+            for (i, patch) in piece.zip(patches.chunks_exact_mut(patch)) {
+                let corner = self.corner(tiles.start + i);
+                common.isa.dispatch(ToPoints::<IN> {
+                    from: self.source(&corner, operands.input, patch),
+                    channels: w.channels,
+                    to: points,
+                    first: i * s.c,
+                    point: s.c_point,
+                });
+            }
+            Ok(())
         })?;
-        for (i, tile) in tiles.enumerate() {
-            cpu.spend(IN * IN * m)?;
-            let corner = self.corner(tile);
-            let task = FromPoints::<IN> {
-                // SAFETY: the products are there, and are only read from now on.
-                from: unsafe { products.part(i * s.m, IN * IN * s.m_point - i * s.m) },
-                point: s.m_point,
-                channels: m,
-                bias: operands.bias,
-                residual: operands.residual,
-                clamp: common.clamp,
-                output,
-                first: ((corner.image * w.y.output + corner.y) * w.x.output + corner.x) * m,
-                row: w.x.output * m,
-                rows: Self::OUT.min(w.y.output - corner.y),
-                columns: Self::OUT.min(w.x.output - corner.x),
-            };
-            common.isa.dispatch(task);
-        }
-        Ok(())
+        // SAFETY: the tiles are transformed, and are only read from now on.
+        let points: &[f32] = unsafe { points.part(0, IN * IN * s.c_point) };
+        let products = Shared::new(&mut rest[..IN * IN * s.m_point]);
+        self.multiply(cpu, count, points, products)?;
+        // SAFETY: the products are there, and are only read from now on.
+        let products: &[f32] = unsafe { products.part(0, IN * IN * s.m_point) };
+        cpu.split(count, IN * IN * m, |piece, _| {
+            for i in piece {
+                let corner = self.corner(tiles.start + i);
+                common.isa.dispatch(FromPoints::<IN> {
+                    from: &products[i * s.m..],
+                    point: s.m_point,
+                    channels: m,
+                    bias: operands.bias,
+                    residual: operands.residual,
+                    clamp: common.clamp,
+                    output,
+                    first: ((corner.image * w.y.output + corner.y) * w.x.output + corner.x) * m,
+                    row: w.x.output * m,
+                    rows: Self::OUT.min(w.y.output - corner.y),
+                    columns: Self::OUT.min(w.x.output - corner.x),
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// The products of `tiles` tiles at all points.
+    fn multiply(
+        &self,
+        cpu: &CpuRun,
+        tiles: usize,
+        points: &[f32],
+        products: Shared<f32>,
+    ) -> Result<()> {
+        let common = &self.common;
+        let (channels, s, m) = (common.shape.window.channels, self.sizes, common.shape.m);
+        let packed: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
+        let size = Panels::new(common.isa, m).elements(channels);
+        // Points alone are few for many threads.
+        let parts = match cpu.threads() {
+            1 => 1,
+            _ => m.div_ceil(panel(common.isa)).min(COLUMN_PARTS),
+        };
+        let cost = (tiles * m).saturating_mul(channels) / parts;
+        cpu.split(IN * IN * parts, common.isa.cost(cost), |mut piece, cpu| {
+            piece.try_for_each(|i| {
+                let (point, part) = (i / parts, i % parts);
+                let product = Product {
+                    isa: common.isa,
+                    a: points[point * s.c_point..][..tiles * s.c].as_ptr(),
+                    rows: Rows::Strided(s.c),
+                    depth: &self.depth,
+                    b: packed[point * size..][..size].as_ptr().into(),
+                    m: tiles,
+                    n: m,
+                    c: products.at(point * s.m_point, tiles * s.m),
+                    c_stride: s.m,
+                    bias: std::ptr::null(),
+                    residual: std::ptr::null(),
+                    clamp: NO_CLAMP,
+                };
+                let product = product.columns(columns(common.isa, m, parts, part));
+                // SAFETY: the slices have a row for each tile, and the rows have all channels; each point has its own, and each
+                // part of it its own columns.
+                unsafe { multiply(&product, cpu) }
+            })
+        })
     }
 
     fn corner(&self, tile: usize) -> Corner {
@@ -226,6 +262,10 @@ impl<const IN: usize> Convolve for Winograd<IN> {
         scratch: &mut [f32],
     ) -> Result<()> {
         let output = Shared::new(out);
+        if self.blocks == 1 {
+            self.block(cpu, 0, operands, output, scratch)?;
+            return math::activate(cpu, self.common.isa, self.common.rest, out);
+        }
         // The products of a block.
         let products = IN * IN * self.sizes.m_point;
         let products = products.saturating_mul(self.common.shape.window.channels);
@@ -239,6 +279,9 @@ impl<const IN: usize> Convolve for Winograd<IN> {
     }
 
     fn scratch(&self) -> usize {
-        self.thread_scratch()
+        match self.blocks {
+            1 => self.block_scratch().div_ceil(self.threads),
+            _ => self.block_scratch(),
+        }
     }
 }

@@ -15,8 +15,10 @@ pub(super) struct Source<'a> {
 pub(super) struct ToPoints<'a, const IN: usize> {
     pub from: Source<'a>,
     pub channels: usize,
-    /// The tile's channels at the first point; the others follow `point` elements apart.
-    pub to: &'a mut [f32],
+    pub to: Shared<f32>,
+    /// Where the tile's channels at the first point begin in `to`; the others follow `point` elements apart. Nothing else reads or
+    /// writes them meanwhile.
+    pub first: usize,
     pub point: usize,
 }
 
@@ -28,8 +30,8 @@ impl<const IN: usize> Task for ToPoints<'_, IN> {
         let (c, from) = (self.channels, &self.from);
         assert!((IN - 1) * (from.row + from.column) + c <= from.data.len());
         let whole = c.next_multiple_of(S::LANES);
-        assert!((IN * IN - 1) * self.point + whole <= self.to.len());
-        let (data, to) = (from.data.as_ptr(), self.to.as_mut_ptr());
+        let to = self.to.at(self.first, (IN * IN - 1) * self.point + whole);
+        let data = from.data.as_ptr();
         for channel in (0..c).step_by(S::LANES) {
             // SAFETY: by the assertions all pixels have `c` channels, and all points whole vectors.
             unsafe {

@@ -49,7 +49,7 @@ impl Panelled<'_> {
             a: a.as_ptr(),
             rows,
             depth: self.depth,
-            b: std::ptr::null(),
+            b: std::ptr::null::<f32>().into(),
             m: p.m,
             n: p.n,
             c: y.as_mut_ptr(),
@@ -68,7 +68,10 @@ impl Panelled<'_> {
                 let first = panel * width;
                 let columns = first..p.n.min(first + width);
                 let part = Product {
-                    b: self.panel(cpu, first, columns.len(), scratch)?.as_ptr(),
+                    b: self
+                        .panel(cpu, first, columns.len(), scratch)?
+                        .as_ptr()
+                        .into(),
                     ..whole.columns(columns)
                 };
                 // SAFETY: the sizes of the slices are those of the product, and no other panel has these columns.

@@ -17,10 +17,8 @@ const WIDE: usize = 32;
 const FAR: usize = 1 << 29;
 /// No window reaches further, so that sums of positions fit into 64 bits.
 const WITHOUT_BOUND: i64 = 1 << 62;
-/// Workgroups that keep a device busy.
-const BUSY: usize = 128;
 /// Keys that are worth a part of their own.
-const FEW_KEYS: usize = 128;
+const FEW_KEYS: usize = 64;
 /// Up to this many rows it is worth a measurement whether rows are done one by one.
 const SOME_ROWS: usize = 32;
 
@@ -96,7 +94,8 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(s: &Sizes, tile: Tile, in_parts: bool) -> Cut {
+    /// In parts where `busy` workgroups would otherwise not be there.
+    fn new(s: &Sizes, tile: Tile, busy: Option<usize>) -> Cut {
         let (passes, columns) = match s.values <= 2 * WIDE {
             true => (Passes::N2, 2 * WIDE),
             false => (Passes::N4, 4 * WIDE),
@@ -105,10 +104,9 @@ impl Cut {
         let groups = [s.rows().div_ceil(tile.rows()), slices, s.matrices()]
             .into_iter()
             .fold(1, usize::saturating_mul);
-        let wanted = match in_parts {
-            true => (BUSY / groups.max(1)).clamp(1, (s.keys / FEW_KEYS).max(1)),
-            false => 1,
-        };
+        let wanted = busy.map_or(1, |busy| {
+            (busy / groups.max(1)).clamp(1, (s.keys / FEW_KEYS).max(1))
+        });
         let part = s.keys.div_ceil(wanted).max(1).next_multiple_of(WIDE);
         Cut {
             tile,
@@ -132,8 +130,8 @@ impl Cut {
             if !expected && (rows > SOME_ROWS || rows <= Tile::Flat.rows()) {
                 continue;
             }
-            let mut own = vec![(whole, Cut::new(s, tile, false))];
-            let cut = Cut::new(s, tile, true);
+            let mut own = vec![(whole, Cut::new(s, tile, None))];
+            let cut = Cut::new(s, tile, Some(l.caps.busy));
             // A device that is a CPU has few cores, and they are busy already.
             if cut.parts > 1 && !l.caps.software {
                 own.insert(0, (parts, cut));

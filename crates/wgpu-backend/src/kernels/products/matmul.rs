@@ -2,15 +2,18 @@
 
 use kilim_core::ops::{Activation, Gemm, MatMul, MatMulGeometry};
 
+use super::tile::{Cut, Extent};
 use crate::kernels::Kernels;
 use crate::lowering::walk::{both, broadcast_steps, broadcast_strides, strides};
 use crate::lowering::{Lowering, Lowers, PackKind, ok, refuse};
-use crate::shaders::products::matmul::{self, Case, MatrixReadA, Tile};
+use crate::shaders::products::matmul::{self, Case, MatrixReadA};
 use crate::shaders::products::matvec;
-use crate::shaders::{self, Im2col, Operand, ReadB, Stored, Target};
+use crate::shaders::{self, Im2col, Operand, Parted, ReadB, Stored, Target};
 
 /// Up to this many rows a product is expected to be the fastest row by row.
 const FEW_ROWS: usize = 4;
+/// Below so many columns of a, parts of a product's few workgroups are not worth a launch.
+const FEW_PARTS: usize = 384;
 /// Up to this many rows that is worth a measurement.
 const SOME_ROWS: usize = 16;
 
@@ -65,8 +68,8 @@ impl Product {
     /// Adds the dispatch of the kernel that suits strides and sizes.
     pub fn emit(self, l: &mut Lowering) -> Lowers {
         let batch: usize = self.batch.iter().product();
-        match self.tile(batch, l) {
-            Some(tile) => self.tiled(tile, batch, l),
+        match self.cut(batch, l) {
+            Some(cut) => self.tiled(cut, batch, l),
             None => self.row_by_row(batch, l),
         }
         Ok(())
@@ -142,7 +145,16 @@ impl Product {
         l.dispatch(launch, [self.n.div_ceil(columns), self.m, batch]);
     }
 
-    fn tiled(&self, tile: Tile, batch: usize, l: &mut Lowering) {
+    fn extent(&self, batch: usize) -> Extent {
+        Extent {
+            m: self.m,
+            k: self.k,
+            n: self.n,
+            batch,
+        }
+    }
+
+    fn tiled(&self, cut: Cut, batch: usize, l: &mut Lowering) {
         let read_a = match self.quads_of_a() {
             true => MatrixReadA::K4,
             false => MatrixReadA::Strided,
@@ -151,8 +163,8 @@ impl Product {
         let launch = matmul::Launch {
             case: Case::Matrix { read_a, read_b },
             s: self.stored,
-            tile,
-            tiled: !l.caps.software,
+            tile: cut.tile,
+            fetch: cut.fetch,
             c4: self.n.is_multiple_of(4),
             a: self.a,
             b: self.b,
@@ -164,18 +176,24 @@ impl Product {
                 act: (&self.activation).into(),
                 product: self.params(),
                 im2col: Im2col::default(),
+                parted: Parted::default(),
             },
         };
-        l.dispatch(launch, tile.groups(self.m, self.n, batch));
+        cut.emit(self.extent(batch), launch, l);
     }
 
     /// How it is cut up; `None` is row by row.
-    fn tile(&self, batch: usize, l: &mut Lowering) -> Option<Tile> {
+    fn cut(&self, batch: usize, l: &mut Lowering) -> Option<Cut> {
         let (m, k, n) = (self.m, self.k, self.n);
-        let tiles = Tile::all(&l.caps, m, n, batch);
-        let mut kernels: Vec<_> = tiles.into_iter().map(|(name, t)| (name, Some(t))).collect();
+        let cuts = Cut::all(&l.caps, self.extent(batch));
+        let mut kernels: Vec<_> = cuts.into_iter().map(|(name, c)| (name, Some(c))).collect();
         if m <= SOME_ROWS && self.residual.is_none() {
-            let at = if m <= FEW_ROWS { 0 } else { kernels.len() };
+            let columns = self.read_b(self.quads_of_a()).columns();
+            let groups = n.div_ceil(columns).saturating_mul(m * batch);
+            let at = match m <= FEW_ROWS && (groups >= l.caps.busy / 8 || k < FEW_PARTS) {
+                true => 0,
+                false => kernels.len(),
+            };
             kernels.insert(at, ("row by row", None));
         }
         let [a, b] = [self.a_strides[1], self.b_strides[1]].map(|s| if s == 1 { "" } else { "'" });

@@ -23,23 +23,24 @@ interface Wanted {
   out: string;
   builds: readonly Variant[];
   gpu: boolean;
+  webnn: boolean;
   /** Sizes of free dimensions. */
   dims: Readonly<Record<string, number>>;
 }
+
+const BACKENDS = ['wgpu', 'cpu', 'webnn'];
 
 const listOf = (text: string | undefined, fallback: string): string[] => (text ?? fallback).split(',').filter((word) => word !== '');
 
 /** @throws KilimError `INVALID_VALUE` for words that mean nothing. */
 function readWanted(out: string, given: Record<string, string | undefined>): Wanted {
   const builds = listOf(given['builds'], 'relaxed,simd').map((word) => VARIANTS.find((build) => build === word) ?? wrong(word, VARIANTS));
-  const backends = listOf(given['backends'], 'cpu').map(
-    (word) => ['wgpu', 'cpu'].find((backend) => backend === word) ?? wrong(word, ['wgpu', 'cpu']),
-  );
+  const backends = listOf(given['backends'], 'cpu').map((word) => BACKENDS.find((backend) => backend === word) ?? wrong(word, BACKENDS));
   const dims = listOf(given['dims'], '').map((word): [string, number] => {
     const [, name = '', size] = /^(.+)=(\d+)$/.exec(word) ?? wrong(word, ['NAME=SIZE']);
     return [name, Number(size)];
   });
-  return { out, builds, gpu: backends.includes('wgpu'), dims: Object.fromEntries(dims) };
+  return { out, builds, gpu: backends.includes('wgpu'), webnn: backends.includes('webnn'), dims: Object.fromEntries(dims) };
 }
 
 function wrong(word: string, known: readonly string[]): never {
@@ -72,7 +73,7 @@ async function partsOf(model: string, { engine, loaded }: Opened, dims: Wanted['
 const OF_PAGES: readonly Part[] = ['gpu', 'shaders'];
 
 /** The files that pages need for these models. */
-async function filesFor(models: readonly string[], { builds, gpu, dims }: Wanted): Promise<Files> {
+async function filesFor(models: readonly string[], { builds, gpu, webnn, dims }: Wanted): Promise<Files> {
   const parts = new Map<Part, string>();
   let pictures: string | undefined;
   for (const model of models) {
@@ -89,6 +90,7 @@ async function filesFor(models: readonly string[], { builds, gpu, dims }: Wanted
     for (const part of PARTS) if (parts.has(part)) files.set(`kilim.${build}.${part}.wasm`, parts.get(part) ?? '');
   }
   if (builds.includes('threads')) files.set('worker.crew.js', 'the workers that help sessions');
+  if (webnn) for (const name of ['backend.js', 'webnn.js']) files.set(name, 'WebNN');
   if (pictures) files.set('kilim.pictures.wasm', pictures);
   return files;
 }

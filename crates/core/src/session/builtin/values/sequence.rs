@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Inputs, OnValues};
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::fact::{Fact, InputFact, TensorSpec};
-use crate::graph::{InferContext, NodeSpec, Operator};
+use crate::graph::{InferContext, Names, NodeSpec, Operator};
 use crate::ops::{
     Concat, ConcatFromSequence, SequenceAt, SequenceConstruct, SequenceErase, SequenceInsert,
     SequenceLength, Split, SplitToSequence, normalize_axis,
@@ -204,6 +204,7 @@ fn compute(
         inputs: &facts,
         outputs,
         interrupt: &run.interrupt,
+        names: Names::default(),
     })?;
     let unknown = || shape_error("the shape of an output cannot be found");
     let made = facts.iter().take(outputs).map(|f| {

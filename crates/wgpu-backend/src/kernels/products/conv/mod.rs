@@ -8,13 +8,14 @@ use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose, WindowAxis}
 
 use self::direct::{direct, transpose};
 use super::matmul::{Bias, Product};
+use super::tile::{Cut, Extent};
 use crate::kernels::Kernels;
 use crate::lowering::walk::both;
 use crate::lowering::window::three;
 use crate::lowering::{Lowering, Lowers, PackKind, ok};
 use crate::shaders::products::depthwise as depthwise_shader;
-use crate::shaders::products::matmul::{self, Case, Im2colReadA, Tile};
-use crate::shaders::{self, Im2col, Operand, Stored, Target};
+use crate::shaders::products::matmul::{self, Case, Im2colReadA};
+use crate::shaders::{self, Im2col, Operand, Parted, Stored, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Conv>(conv);
@@ -64,6 +65,16 @@ impl Window {
         self.axes.iter().map(|a| a.output).product()
     }
 
+    /// The implicit product of each group.
+    fn extent(&self) -> Extent {
+        Extent {
+            m: self.batch.saturating_mul(self.positions()),
+            k: self.taps().saturating_mul(self.inputs),
+            n: self.outputs,
+            batch: self.groups,
+        }
+    }
+
     fn flat(&self) -> bool {
         self.axes[0].kernel == 1 && self.axes[0].input == 1 && self.axes[0].output == 1
     }
@@ -111,7 +122,7 @@ fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
         }
         if c.outputs >= 4 && c.inputs * c.taps() >= 8 {
             return match product_or_direct(&c, l) {
-                Some(tile) => implicit(&c, tile, l),
+                Some(cut) => implicit(&c, cut, l),
                 None => {
                     direct(&c, false, l);
                     Ok(())
@@ -232,10 +243,9 @@ fn depthwise(c: &Window, l: &mut Lowering) -> Lowers {
 }
 
 /// How the implicit product is cut up; `None` is one thread an output element.
-fn product_or_direct(c: &Window, l: &mut Lowering) -> Option<Tile> {
-    let m = c.batch.saturating_mul(c.positions());
-    let tiles = Tile::all(&l.caps, m, c.outputs, c.groups);
-    let mut kernels: Vec<_> = tiles.into_iter().map(|(name, t)| (name, Some(t))).collect();
+fn product_or_direct(c: &Window, l: &mut Lowering) -> Option<Cut> {
+    let cuts = Cut::all(&l.caps, c.extent());
+    let mut kernels: Vec<_> = cuts.into_iter().map(|(name, c)| (name, Some(c))).collect();
     kernels.push(("direct", None));
     let [_, y, x] = &c.axes;
     let last = if c.channels_last { " last" } else { "" };
@@ -258,9 +268,9 @@ fn product_or_direct(c: &Window, l: &mut Lowering) -> Option<Tile> {
     l.choose(class, &kernels)
 }
 
-fn implicit(c: &Window, tile: Tile, l: &mut Lowering) -> Lowers {
+fn implicit(c: &Window, cut: Cut, l: &mut Lowering) -> Lowers {
     let wide = c.outputs.next_multiple_of(4);
-    let (taps, k) = (c.taps(), c.taps() * c.inputs);
+    let taps = c.taps();
     let kind = PackKind::Permute {
         shape: vec![c.groups, c.outputs, c.inputs, taps],
         perm: vec![0, 3, 2, 1],
@@ -280,11 +290,11 @@ fn implicit(c: &Window, tile: Tile, l: &mut Lowering) -> Lowers {
         true => Im2colReadA::Conv4,
         false => Im2colReadA::Conv1,
     };
-    let m = c.batch.saturating_mul(positions);
+    let extent = c.extent();
     let product = shaders::Product {
-        m,
+        m: extent.m,
         n: c.outputs,
-        k,
+        k: extent.k,
         a_row: 0,
         a_col: 0,
         b_row: wide,
@@ -318,13 +328,13 @@ fn implicit(c: &Window, tile: Tile, l: &mut Lowering) -> Lowers {
         pad_w: w.begin as i64,
     };
     let groups = [c.groups];
-    let [walk_a, walk_b] = [c.inputs * x_c, k * wide].map(|step| [step as i64]);
+    let [walk_a, walk_b] = [c.inputs * x_c, extent.k * wide].map(|step| [step as i64]);
     let [bias, residual] = c.addends();
     let launch = matmul::Launch {
         case: Case::Im2col { read_a },
         s: c.stored,
-        tile,
-        tiled: !l.caps.software,
+        tile: cut.tile,
+        fetch: cut.fetch,
         c4: c.channels_last && c.outputs.is_multiple_of(4),
         a: Operand::Input(0),
         b: weights,
@@ -336,8 +346,9 @@ fn implicit(c: &Window, tile: Tile, l: &mut Lowering) -> Lowers {
             act: (&c.activation).into(),
             product,
             im2col,
+            parted: Parted::default(),
         },
     };
-    l.dispatch(launch, tile.groups(m, c.outputs, c.groups));
+    cut.emit(extent, launch, l);
     Ok(())
 }

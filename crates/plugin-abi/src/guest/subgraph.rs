@@ -1,0 +1,55 @@
+//! Connected nodes, and what a backend makes of them.
+
+use super::{Node, TensorInfo};
+
+/// Nodes of one stage that are connected and were placed on the backend.
+pub struct Subgraph<'a> {
+    pub tensors: Vec<SubgraphTensor<'a>>,
+    /// In an order in which every tensor is written before it is read.
+    pub steps: Vec<SubgraphStep<'a>>,
+}
+
+/// A tensor of a [`Subgraph`].
+pub struct SubgraphTensor<'a> {
+    pub info: TensorInfo<'a>,
+    /// Whether something outside of the subgraph reads it: it must still be written.
+    pub escapes: bool,
+}
+
+/// A node of a [`Subgraph`], with the tensors of the subgraph that it reads and writes.
+pub struct SubgraphStep<'a> {
+    pub node: Node<'a>,
+    /// `None` for an input that is left out.
+    pub inputs: Vec<Option<usize>>,
+    pub outputs: Vec<usize>,
+}
+
+/// What a backend does to a [`Subgraph`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Gives a step back: another backend gets it.
+    GiveBack { step: usize, reason: String },
+    /// Has one node take the place of steps.
+    Replace { steps: Vec<usize>, with: NewNode },
+}
+
+/// A node of one of the backend's own operators, on tensors of a [`Subgraph`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewNode {
+    pub name: String,
+    pub domain: String,
+    pub op: String,
+    pub attributes: Vec<(String, NewValues)>,
+    /// `None` for an input that is left out.
+    pub inputs: Vec<Option<usize>>,
+    pub outputs: Vec<usize>,
+}
+
+/// The values of an attribute of a [`NewNode`]; a single one is a list of one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewValues {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+    Texts(Vec<String>),
+    Bytes(Vec<u8>),
+}

@@ -1,0 +1,216 @@
+//! What a backend in Rust tells hosts of different ages, and what it hears from them.
+
+use std::ffi::{CStr, c_void};
+use std::mem::offset_of;
+use std::ptr::null_mut;
+
+use kilim_plugin_abi::guest::{
+    Description, Failure, Guest, Kernel, Node, OptionDef, OptionKind, Result, Settings,
+};
+use kilim_plugin_abi::{self as abi, glue};
+
+struct Talker;
+
+impl Guest for Talker {
+    fn open() -> Result<Talker> {
+        Ok(Talker)
+    }
+
+    fn device(&self) -> &CStr {
+        c"a talker"
+    }
+
+    fn kernel(&self, _: &Node) -> Result<Box<dyn Kernel>> {
+        Err(Failure::unsupported("nothing runs"))
+    }
+
+    /// The reason says what was heard.
+    fn kernel_with(&self, _: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+        let Settings {
+            threads,
+            spare_memory,
+            layout,
+            ..
+        } = settings;
+        let (mode, cores) = (settings.text("mode"), settings.integer("cores"));
+        let heard = format!("{threads:?} {spare_memory} {layout} {mode} {cores:?}");
+        Err(Failure::unsupported(heard))
+    }
+
+    fn describe(&self) -> Description {
+        Description {
+            dtypes: vec![(abi::FLOAT32, abi::FAST)],
+            flops_per_second: 3e9,
+            layouts: vec![abi::NHWC, abi::NCHW],
+            memory: abi::MEMORY_HOST,
+            queued: true,
+            ..Description::default()
+        }
+    }
+
+    fn options() -> &'static [OptionDef] {
+        &[
+            OptionDef {
+                name: c"mode",
+                kind: OptionKind::Choice(&[c"fast", c"exact"]),
+                initial: c"fast",
+                meaning: c"what counts more",
+            },
+            OptionDef {
+                name: c"cores",
+                kind: OptionKind::Integer,
+                initial: c"4",
+                meaning: c"how many compute",
+            },
+        ]
+    }
+}
+
+/// The backend as a host with a table of so many bytes opens it.
+fn open(size: usize) -> &'static abi::Backend {
+    let host = abi::Host {
+        version: abi::VERSION,
+        size: u32::try_from(size).unwrap(),
+        release: c"0".as_ptr(),
+    };
+    let mut backend = std::ptr::null();
+    // SAFETY: all three live during the call.
+    let status = unsafe { glue::create::<Talker>(&raw const host, &raw mut backend, null_mut()) };
+    assert_eq!(status, abi::OK);
+    // SAFETY: made above, and never destroyed.
+    unsafe { &*backend }
+}
+
+/// A description as a host fills it before it asks.
+fn described(backend: &abi::Backend) -> abi::Description {
+    // SAFETY: numbers and pointers may all be zero.
+    let mut told: abi::Description = unsafe { std::mem::zeroed() };
+    // SAFETY: a function of the table, with its own `this`.
+    unsafe { backend.describe.unwrap()(backend.this, &raw mut told) };
+    told
+}
+
+/// What a kernel hears through a context that is made with these options.
+fn heard(backend: &abi::Backend, options: &abi::ContextOptions) -> String {
+    let mut context = null_mut();
+    // SAFETY: functions of the table; all pointers live during the calls.
+    unsafe {
+        let create = backend.create_context.unwrap();
+        let status = create(backend.this, options, &raw mut context, null_mut());
+        assert_eq!(status, abi::OK);
+    }
+    let node = abi::Node {
+        name: c"node".as_ptr(),
+        domain: c"".as_ptr(),
+        op: c"Any".as_ptr(),
+        attribute_count: 0,
+        attributes: std::ptr::null(),
+        input_count: 0,
+        inputs: std::ptr::null(),
+        output_count: 0,
+        outputs: std::ptr::null(),
+    };
+    let step = abi::Step {
+        node: &raw const node,
+        inputs: std::ptr::null(),
+        outputs: std::ptr::null(),
+    };
+    let parts = [0, 1];
+    let stage = abi::Stage {
+        tensor_count: 0,
+        tensors: std::ptr::null(),
+        step_count: 1,
+        steps: &raw const step,
+        part_count: 1,
+        parts: parts.as_ptr(),
+        arena_bytes: 0,
+        algorithms: std::ptr::null(),
+    };
+    let (mut executable, mut text) = (null_mut::<c_void>(), [0u8; 128]);
+    let mut message = abi::Message {
+        text: text.as_mut_ptr().cast(),
+        capacity: text.len(),
+        node: -1,
+    };
+    // SAFETY: functions of the table; all pointers live during the calls, and the context is released once.
+    unsafe {
+        let prepare = backend.prepare.unwrap();
+        let out = &raw mut executable;
+        prepare(
+            backend.this,
+            context,
+            &raw const stage,
+            out,
+            &raw mut message,
+        );
+        backend.release_context.unwrap()(backend.this, context);
+    }
+    let said = CStr::from_bytes_until_nul(&text).unwrap();
+    said.to_str().unwrap().to_string()
+}
+
+#[test]
+fn a_host_of_today_hears_and_tells_everything() {
+    let backend = open(size_of::<abi::Backend>());
+    let told = described(backend);
+    assert_eq!((told.dtype_count, told.layout_count), (1, 2));
+    // SAFETY: there are as many layouts as are told.
+    let layouts = unsafe { std::slice::from_raw_parts(told.layouts, told.layout_count) };
+    assert_eq!(layouts, [abi::NHWC, abi::NCHW]);
+    assert_eq!(told.flops_per_second, 3e9);
+    assert_eq!(told.memory, abi::MEMORY_HOST);
+    assert!(backend.submit.is_some() && backend.wait.is_some() && backend.attach.is_some());
+    assert!(backend.keep.is_none(), "results are handed out as they are");
+    assert_eq!(backend.option_count, 2);
+    // SAFETY: there are as many options as are told, and as many choices in each.
+    let (kind, initial, words) = unsafe {
+        let mode = &*backend.options;
+        let words = std::slice::from_raw_parts(mode.choices, mode.choice_count);
+        let words: Vec<&CStr> = words.iter().map(|&w| CStr::from_ptr(w)).collect();
+        (mode.kind, CStr::from_ptr(mode.initial), words)
+    };
+    assert_eq!((kind, initial), (abi::OPTION_CHOICE, c"fast"));
+    assert_eq!(words, [c"fast", c"exact"]);
+
+    let settings = [(c"cores", c"8"), (c"mode", c"exact")].map(|(name, value)| abi::Setting {
+        name: name.as_ptr(),
+        value: value.as_ptr(),
+    });
+    let options = abi::ContextOptions {
+        threads: 3,
+        spare_memory: 1,
+        layout: abi::NHWC,
+        dynamic_shapes: 1,
+        half: abi::HALF_OFF,
+        quantized: abi::QUANTIZED_EXACT,
+        timers: 0,
+        setting_count: settings.len(),
+        settings: settings.as_ptr(),
+    };
+    assert_eq!(heard(backend, &options), "Some(3) true 2 exact Some(8)");
+}
+
+/// Nothing behind what such a host has is read or written.
+#[test]
+fn a_host_of_before_options_is_told_what_it_knows() {
+    let backend = open(offset_of!(abi::Backend, option_count));
+    let told = described(backend);
+    assert_eq!(told.flops_per_second, 3e9);
+    assert_eq!((told.layout_count, told.layouts.is_null()), (0, true));
+    // Such a host neither waits nor attaches: kernels run in its calls, in the library's memory.
+    assert_eq!(told.memory, 0);
+    assert!(backend.submit.is_none() && backend.wait.is_none() && backend.attach.is_none());
+    assert!(backend.keep.is_some());
+    let options = abi::ContextOptions {
+        threads: 0,
+        spare_memory: 1,
+        layout: abi::NHWC,
+        dynamic_shapes: 1,
+        half: abi::HALF_OFF,
+        quantized: abi::QUANTIZED_EXACT,
+        timers: 0,
+        setting_count: 7,
+        settings: std::ptr::dangling(),
+    };
+    assert_eq!(heard(backend, &options), "None false 0  None");
+}

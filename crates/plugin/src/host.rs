@@ -1,0 +1,126 @@
+//! Tensors of a stage in host memory, which a library reads and writes in place.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use kilim_core::backend::{Location, StageSpec};
+use kilim_core::ids::TensorIndex;
+use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::{Error, ErrorCode, Result, Tensor};
+
+/// The alignment of attached elements in bytes.
+const ALIGNMENT: usize = 8;
+
+/// What a library is attached to during a run.
+#[derive(Default)]
+pub struct Attached {
+    /// Elements that are only read: shared, or copied where they lie at another alignment.
+    inputs: HashMap<TensorIndex, Tensor>,
+    outputs: HashMap<TensorIndex, Output>,
+}
+
+enum Output {
+    Room(AlignedBytes),
+    Read(Tensor),
+}
+
+/// Where elements are, and how many bytes.
+pub type Place = (*mut c_void, usize);
+
+impl Attached {
+    /// Shares the elements of an input for the run.
+    ///
+    /// # Errors
+    /// `Limit` where they have to be copied and memory is short.
+    pub fn share(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<Place> {
+        let mut input = data.clone();
+        if input.read()?.as_ptr().align_offset(ALIGNMENT) != 0 {
+            let copied = AlignedBytes::copy_of(input.read()?)?;
+            input = Tensor::from_bytes(data.dtype(), data.shape(), Arc::new(copied))?;
+        }
+        let bytes = input.read()?;
+        let place = (bytes.as_ptr().cast_mut().cast(), bytes.len());
+        self.inputs.insert(tensor, input);
+        Ok(place)
+    }
+
+    /// Makes room for an output of the stage.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn room(&mut self, stage: &StageSpec, tensor: TensorIndex) -> Result<Place> {
+        let spec = &stage.tensors[tensor].spec;
+        let mut room = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
+        let slice = room.as_mut_slice();
+        let place = (slice.as_mut_ptr().cast(), slice.len());
+        self.outputs.insert(tensor, Output::Room(room));
+        Ok(place)
+    }
+
+    /// Whether a tensor, or the one whose bytes it is, is in host memory.
+    pub fn has(stage: &StageSpec, tensor: TensorIndex) -> bool {
+        let there = stage.tensors.get(tensor).is_some();
+        let location = |root: TensorIndex| stage.tensors[root].location;
+        there
+            && matches!(
+                location(stage.root(tensor)),
+                Location::Input | Location::Output
+            )
+    }
+
+    /// Gives an output of the stage elements that no kernel writes.
+    ///
+    /// # Errors
+    /// `State` where there is no room of as many bytes.
+    pub fn fill(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
+        let bytes = data.read()?;
+        match self.outputs.get_mut(&tensor) {
+            Some(Output::Room(room)) if room.len() == bytes.len() => {
+                room.as_mut_slice().copy_from_slice(bytes);
+                Ok(())
+            }
+            _ => Err(Error::new(
+                ErrorCode::State,
+                "an output is written outside of a run",
+            )),
+        }
+    }
+
+    /// The elements of a tensor that is [in host memory](Attached::has); nothing is copied.
+    ///
+    /// # Errors
+    /// `State` where there was no run.
+    pub fn hand_out(&mut self, stage: &StageSpec, tensor: TensorIndex) -> Result<Tensor> {
+        let (root, shape) = (stage.root(tensor), &stage.tensors[tensor].spec.shape);
+        let missing = || Error::new(ErrorCode::State, "a tensor is read before a run");
+        if let Some(input) = self.inputs.get(&root) {
+            return input.reshaped(shape);
+        }
+        let spec = &stage.tensors[root].spec;
+        let read = match self.outputs.remove(&root).ok_or_else(missing)? {
+            Output::Room(room) => Tensor::from_bytes(spec.dtype, &spec.shape, Arc::new(room))?,
+            Output::Read(read) => read,
+        };
+        self.outputs.insert(root, Output::Read(read.clone()));
+        read.reshaped(shape)
+    }
+
+    /// Whether the library is attached to nothing.
+    pub fn is_empty(&self) -> bool {
+        self.inputs.is_empty() && self.outputs.is_empty()
+    }
+
+    /// Lets go of everything when the run has ended.
+    pub fn clear(&mut self) {
+        self.inputs.clear();
+        self.outputs.clear();
+    }
+}
+
+/// The tensors of a stage that leave it in host memory.
+pub fn outputs(stage: &StageSpec) -> Vec<TensorIndex> {
+    let slots = stage.tensors.entries();
+    let out = slots.filter(|(_, slot)| slot.location == Location::Output);
+    out.map(|(tensor, _)| tensor).collect()
+}

@@ -1,0 +1,149 @@
+//! A session's part of a page's backend.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use js_sys::{Array, Map};
+use kilim_core::backend::{
+    BackendContext, BackendId, ContextConfig, ContextState, Executable, HostAllocator, Location,
+    StageSpec, StageTensors,
+};
+use kilim_core::ids::TensorIndex;
+use kilim_core::memory::{Claim, Storage};
+use kilim_core::{Interrupt, Result};
+use wasm_bindgen::JsValue;
+
+use super::executable::{PageExecutable, Stage};
+use super::{Functions, node};
+use crate::convert;
+
+/// See [`BackendContext`].
+pub struct PageContext {
+    functions: Rc<Functions>,
+    id: BackendId,
+    /// The constants that the backend was given, by their keys, as it has them: for the same constant it is given the same.
+    constants: Map,
+    claims: Vec<Claim>,
+    /// What was prepared and not yet waited for.
+    fresh: Vec<Rc<Stage>>,
+    state: ContextState,
+}
+
+impl PageContext {
+    pub fn new(functions: Rc<Functions>, id: BackendId, config: &ContextConfig) -> PageContext {
+        PageContext {
+            functions,
+            id,
+            constants: Map::new(),
+            claims: Vec::new(),
+            fresh: Vec::new(),
+            state: ContextState::new(Arc::new(HostAllocator), config),
+        }
+    }
+
+    /// `{name, type, dims, root, key?, value?}` of a tensor: `root` is the number of the tensor that holds its bytes; the elements of what is
+    /// known, but for a constant that was given before.
+    fn tensor(&mut self, stage: &StageSpec, tensor: TensorIndex) -> Result<JsValue> {
+        let slot = &stage.tensors[tensor];
+        let key = slot.location.constant().map(|key| key.0 as f64);
+        let known = key.is_some() || slot.location == Location::Planned;
+        let given = key.is_some_and(|key| self.constants.has(&key.into()));
+        let value = slot.spec.value.as_ref().filter(|_| known && !given);
+        let value = match value {
+            Some(value) => {
+                let bytes = value.byte_len();
+                self.claims
+                    .push(self.state.ledger.acquire(Storage::Static, bytes)?);
+                Some(node::wire(value)?)
+            }
+            None => None,
+        };
+        Ok(convert::object([
+            ("name", Some(slot.name.as_str().into())),
+            ("type", Some(slot.spec.dtype.name().into())),
+            ("dims", Some(convert::sizes(&slot.spec.shape))),
+            ("root", Some(number(stage.root(tensor)))),
+            ("key", key.map(JsValue::from_f64)),
+            ("value", value),
+        ]))
+    }
+}
+
+fn number(tensor: TensorIndex) -> JsValue {
+    JsValue::from_f64(tensor.0 as f64)
+}
+
+fn numbers(tensors: &[TensorIndex]) -> Array {
+    let numbers = Array::new();
+    for tensor in tensors {
+        numbers.push(&number(*tensor));
+    }
+    numbers
+}
+
+impl BackendContext for PageContext {
+    fn state(&self) -> &ContextState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ContextState {
+        &mut self.state
+    }
+
+    fn gen_kernels(
+        &mut self,
+        stage: StageSpec,
+        tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
+    ) -> Result<Box<dyn Executable>> {
+        let (told, nodes, ends) = (Array::new(), Array::new(), Array::new());
+        for tensor in stage.tensors.indices() {
+            interrupt.check()?;
+            told.push(&self.tensor(&stage, tensor)?);
+        }
+        for kernel in &stage.nodes {
+            let inputs = Array::new();
+            for input in &kernel.inputs {
+                inputs.push(&input.map_or(JsValue::NULL, number));
+            }
+            let outputs = numbers(&kernel.outputs);
+            let node = node::told(&kernel.name, &*kernel.op, inputs, outputs);
+            nodes.push(&node.map_err(|e| e.at(&kernel.name, kernel.op.name()))?);
+        }
+        for part in &stage.parts {
+            ends.push(&JsValue::from_f64(part.end.0 as f64));
+        }
+        let told = convert::object([
+            ("tensors", Some(told.into())),
+            ("nodes", Some(nodes.into())),
+            ("ends", Some(ends.into())),
+            ("outputs", Some(numbers(&stage.outputs).into())),
+        ]);
+        let constants = self.constants.clone().into();
+        let prepared = self.functions.call("prepare", &[told, constants])?;
+        let prepared = Rc::new(Stage::new(self.functions.clone(), prepared));
+        self.fresh.push(prepared.clone());
+        // The backend has memory of its own, at most as much as the planner would have needed.
+        let own = (self.state.ledger).acquire(Storage::DynamicSeparate, stage.arena_bytes)?;
+        Ok(Box::new(PageExecutable::new(
+            prepared,
+            self.id.clone(),
+            stage.nodes.len(),
+            tensors,
+            own,
+        )))
+    }
+
+    fn warm_up<'a>(
+        &'a mut self,
+        interrupt: &'a Interrupt,
+    ) -> kilim_core::backend::LocalFuture<'a, Result<()>> {
+        Box::pin(async move {
+            for stage in std::mem::take(&mut self.fresh) {
+                interrupt.check()?;
+                stage.ready().await?;
+            }
+            Ok(())
+        })
+    }
+}

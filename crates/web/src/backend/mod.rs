@@ -1,0 +1,150 @@
+//! A backend that a page brings: JavaScript decides what it runs, and runs it.
+//!
+//! What JavaScript gives is a `WireBackend` of `www/package/src/backend.ts`. It has the
+//! values of tensors; this side tells it of nodes and calls it.
+
+mod context;
+mod describe;
+mod executable;
+mod node;
+mod value;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use js_sys::{Array, Function, Promise};
+use kilim_core::backend::{Backend, BackendContext, ContextConfig, Description, NodeSpec, Refusal};
+use kilim_core::ops::Cost;
+use kilim_core::{Error, ErrorCode, Result};
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+
+use crate::convert;
+use context::PageContext;
+
+/// The functions of one backend.
+pub struct Functions {
+    object: JsValue,
+    id: String,
+}
+
+impl Functions {
+    /// Calls the function `name`.
+    ///
+    /// # Errors
+    /// What it throws; see [`Functions::error`].
+    fn call(&self, name: &str, arguments: &[JsValue]) -> Result<JsValue> {
+        let function = convert::field(&self.object, name);
+        let function = function.and_then(|f| f.dyn_into::<Function>().ok());
+        let function = function.ok_or_else(|| {
+            let message = format!("the backend `{}` has no function `{name}`", self.id);
+            Error::new(ErrorCode::InvalidValue, message)
+        })?;
+        let arguments: Array = arguments.iter().collect();
+        function
+            .apply(&JsValue::NULL, &arguments)
+            .map_err(|thrown| self.error(&thrown))
+    }
+
+    /// What a promise is resolved with; what is none is itself.
+    ///
+    /// # Errors
+    /// What it is rejected with.
+    async fn settled(&self, value: JsValue) -> Result<JsValue> {
+        match value.dyn_into::<Promise>() {
+            Ok(promise) => JsFuture::from(promise)
+                .await
+                .map_err(|thrown| self.error(&thrown)),
+            Err(value) => Ok(value),
+        }
+    }
+
+    /// What was thrown, or what a promise was rejected with, as an error: a code, a node's name, what was expected and what
+    /// came are kept where it has them. Without a code the device has failed.
+    fn error(&self, thrown: &JsValue) -> Error {
+        let text = |name| convert::field(thrown, name).and_then(|v| v.as_string());
+        let codes = [
+            ErrorCode::Unsupported,
+            ErrorCode::Limit,
+            ErrorCode::InvalidValue,
+            ErrorCode::Shape,
+            ErrorCode::DType,
+            ErrorCode::State,
+        ];
+        let given = text("code");
+        let code = codes
+            .into_iter()
+            .find(|code| given.as_deref() == Some(code.as_str()))
+            .unwrap_or(ErrorCode::Device);
+        let said = text("summary").or_else(|| text("message"));
+        let said = said.or_else(|| thrown.as_string()).unwrap_or_default();
+        let mut error = Error::new(code, format!("the backend `{}` failed: {said}", self.id));
+        if let Some(node) = text("node") {
+            error = error.at(&node, &text("op").unwrap_or_default());
+        }
+        if let Some(expected) = text("expected") {
+            error = error.with_expected(expected);
+        }
+        match text("got") {
+            Some(got) => error.with_got(got),
+            None => error,
+        }
+    }
+}
+
+/// See [`Backend`].
+struct PageBackend {
+    description: Description,
+    functions: Rc<Functions>,
+}
+
+/// Brings the backends of a list into the runtime of this thread, where each takes the place of one with its name.
+///
+/// # Errors
+/// `InvalidValue` where the list is none, and those of [`describe::describe`].
+pub fn bring(runtime: &kilim::Runtime, given: &JsValue) -> Result<()> {
+    let list = given.dyn_ref::<Array>();
+    for object in list.map(Array::iter).into_iter().flatten() {
+        let description = describe::describe(&object)?;
+        let id = description.id.to_string();
+        runtime.bring(Arc::new(PageBackend {
+            description,
+            functions: Rc::new(Functions { object, id }),
+        }));
+    }
+    Ok(())
+}
+
+impl Backend for PageBackend {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        let asked = node::asked(node).map_err(|e| Refusal::new(e.message()))?;
+        let said = self.functions.call("supports", &[asked]);
+        let said = said.map_err(|e| Refusal::new(e.message()))?;
+        if let Some(reason) = said.as_string() {
+            return Err(Refusal::new(reason));
+        }
+        if !said.is_truthy() {
+            return Err(Refusal::new("the backend refuses it without a reason"));
+        }
+        let estimate = node.cost();
+        let told = |name, estimate| {
+            let given = convert::field(&said, name).and_then(|n| n.as_f64());
+            given
+                .filter(|n| n.is_finite() && *n >= 0.0)
+                .unwrap_or(estimate)
+        };
+        Ok(Cost {
+            flops: told("flops", estimate.flops),
+            bytes: told("bytes", estimate.bytes),
+        })
+    }
+
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        let (functions, id) = (self.functions.clone(), self.description.id.clone());
+        Ok(Box::new(PageContext::new(functions, id, config)))
+    }
+}
