@@ -130,3 +130,12 @@ for (const [name, ...host] of [
     sameFromEverywhere(await answerOf('sources.mjs', [bin, ...host], addModels(project)));
   });
 }
+
+test('WebGPU is used in deno where it is named, in a worker as in the program', { timeout: 180_000 }, async (t) => {
+  const { project, why } = await equipped();
+  if (why) return t.skip(why);
+  const found = await answerOf('gpu.mjs', [join(project, 'node_modules', '.bin', 'deno'), 'run', '--allow-all'], project);
+  if (/there is no GPU|no WebGPU/.test(found.program)) t.diagnostic(found.program);
+  else assert.deepEqual(found.program, ['wgpu', 1, 2, 0, 1]);
+  assert.deepEqual(found.worker, found.program);
+});

@@ -157,6 +157,14 @@ pub fn demo_cli() -> Result<PathBuf> {
     Ok(native_cli("demo"))
 }
 
+/// The command-line tool of the tests: with the features that the workspace gives it, so that nothing is compiled anew for it.
+pub fn tested_cli() -> Result<PathBuf> {
+    let mut cargo = sh::cargo();
+    cargo.args(["build", "--workspace", "--bin", "kilim"]);
+    sh::run_quiet("compile kilim-cli", &mut cargo)?;
+    Ok(native_cli("debug"))
+}
+
 /// Builds every web binary into `www/pkg`.
 pub fn wasm() -> Result<()> {
     let tools = Tools::find()?;

@@ -77,7 +77,16 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Asks the model about the sample on each of the four ways; all must give the digit that was drawn.
-pub fn headless() -> Result<()> {
+fn headless() -> Result<()> {
+    headless_with(build::demo_cli)
+}
+
+/// [`headless`] with the command line that other tests run, too.
+pub fn test() -> Result<()> {
+    headless_with(build::tested_cli)
+}
+
+fn headless_with(cli: fn() -> Result<PathBuf>) -> Result<()> {
     with_progress("demo-headless", HEADLESS, |progress| {
         let installs = || {
             let browser = setup::browser()?;
@@ -86,7 +95,7 @@ pub fn headless() -> Result<()> {
             setup::npm("www")?;
             Ok(browser)
         };
-        let native = |progress: &Progress| progress.step(Lane::Native, build::demo_cli);
+        let native = |progress: &Progress| progress.step(Lane::Native, cli);
         let (browser, kilim) = make(progress, installs, native)?;
         let folder = progress.step(Lane::Last, build::portable_www)?;
         progress.step(Lane::Last, || ask(&browser, kilim, folder))

@@ -108,7 +108,7 @@ const STEPS: &[Step] = &[
     web("web page", || web_page("test")),
     web("bundlers", || web_page("test:bundlers")),
     // Of pages, too, but those take longer than all else.
-    native("demo", || Ok(Counts::of(demo::headless()))),
+    native("demo", || Ok(Counts::of(demo::test()))),
 ];
 
 /// The steps whose names contain one of `words`; without words, all.

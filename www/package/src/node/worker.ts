@@ -5,6 +5,9 @@ import { scriptOf } from '../builds.js';
 import { placesOfBuild } from '../places.js';
 import { serve } from '../serve.js';
 
+// wgpu asks for WebGPU only where a scope of browsers has its name; a thread of Deno has WebGPU and no such name.
+(globalThis as { WorkerGlobalScope?: unknown }).WorkerGlobalScope ??= Object;
+
 const build = workerData as Variant;
 const { createGlue } = await scriptOf(build);
 serve(createGlue, placesOfBuild[build]);
