@@ -9,17 +9,10 @@ use kilim_host::{CpuRun, Io, Kernel, Scratch, by};
 
 use super::soften::{Finish, Merge, Shrink, Soften};
 use super::{FEW, Head, KEYS, Plan, Run, States};
-use crate::isa::{Simd, Task, read, write};
+use crate::gemm::FewRows;
 
 /// Keys of a part: a multiple of [`KEYS`].
 const PART: usize = 4 * KEYS;
-
-/// Keys that are multiplied together.
-const KEYS_AT_ONCE: usize = 4;
-/// Rows that are multiplied together.
-const ROWS_AT_ONCE: usize = 3;
-/// Vectors of values that are summed together.
-const VECTORS_AT_ONCE: usize = 4;
 
 pub(super) struct Few {
     plan: Plan,
@@ -104,14 +97,21 @@ impl Few {
         for start in (first..end).step_by(KEYS) {
             let keys = start..end.min(start + KEYS);
             cpu.spend(plan.cost(rows, keys.len()))?;
-            plan.isa.dispatch(Products {
-                query: head.query,
-                key: head
-                    .key
-                    .floats(plan.isa, start * size..keys.end * size, widened),
-                size,
-                scores,
-            });
+            assert!(rows <= FEW && scores.len() == FEW * KEYS);
+            let key = start * size..keys.end * size;
+            let products = FewRows {
+                a: head.query,
+                a_stride: size,
+                b: head.key.floats(plan.isa, key, widened),
+                b_stride: size,
+                c: scores.as_mut_ptr(),
+                c_stride: KEYS,
+                m: rows,
+                k: size,
+                n: keys.len(),
+            };
+            // SAFETY: there is a row of `KEYS` scores for each of the rows.
+            unsafe { products.multiply_transposed(plan.isa) };
             plan.isa.dispatch(Soften {
                 head,
                 rows: 0..rows,
@@ -125,12 +125,20 @@ impl Few {
             });
             plan.isa.dispatch(Shrink { y, factors });
             let values = start * value_size..keys.end * value_size;
-            plan.isa.dispatch(Sums {
-                weights: scores,
-                value: head.value.floats(plan.isa, values, widened),
-                size: value_size,
-                y,
-            });
+            assert_eq!(y.len(), rows * value_size);
+            let sums = FewRows {
+                a: scores,
+                a_stride: KEYS,
+                b: head.value.floats(plan.isa, values, widened),
+                b_stride: value_size,
+                c: y.as_mut_ptr(),
+                c_stride: value_size,
+                m: rows,
+                k: keys.len(),
+                n: value_size,
+            };
+            // SAFETY: `y` has a row of `value_size` elements for each of the rows.
+            unsafe { sums.add(plan.isa) };
         }
         Ok(())
     }
@@ -215,192 +223,5 @@ impl Few {
             });
         }
         self.finish(head, y, all);
-    }
-}
-
-/// `scores = query · keyᵀ`; a row of scores has [`KEYS`] elements.
-struct Products<'a> {
-    query: &'a [f32],
-    key: &'a [f32],
-    size: usize,
-    scores: &'a mut [f32],
-}
-
-impl Task for Products<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Products {
-            query,
-            key,
-            size,
-            scores,
-        } = self;
-        let (rows, keys) = (query.len() / size, key.len() / size);
-        assert!(keys <= KEYS && scores.len() >= rows * KEYS);
-        let whole = keys - keys % KEYS_AT_ONCE;
-        for j in (0..whole).step_by(KEYS_AT_ONCE) {
-            let key = &key[j * size..][..KEYS_AT_ONCE * size];
-            products::<S, KEYS_AT_ONCE>(s, query, key, size, &mut scores[j..]);
-        }
-        for j in whole..keys {
-            let key = &key[j * size..][..size];
-            products::<S, 1>(s, query, key, size, &mut scores[j..]);
-        }
-    }
-}
-
-/// The products of all rows with `N` keys.
-#[inline(always)]
-fn products<S: Simd, const N: usize>(
-    s: S,
-    query: &[f32],
-    key: &[f32],
-    size: usize,
-    scores: &mut [f32],
-) {
-    let rows = query.len() / size;
-    for row in (0..rows).step_by(ROWS_AT_ONCE) {
-        let (query, scores) = (&query[row * size..], &mut scores[row * KEYS..]);
-        match rows - row {
-            1 => dots::<S, 1, N>(s, query, key, size, scores),
-            2 => dots::<S, 2, N>(s, query, key, size, scores),
-            _ => dots::<S, 3, N>(s, query, key, size, scores),
-        }
-    }
-}
-
-/// The products of `M` rows with `N` keys.
-#[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(
-    s: S,
-    query: &[f32],
-    key: &[f32],
-    size: usize,
-    scores: &mut [f32],
-) {
-    assert!(query.len() >= M * size && key.len() >= N * size);
-    let (query, key) = (query.as_ptr(), key.as_ptr());
-    let whole = size - size % S::LANES;
-    let mut sums = [[s.splat(0.0); N]; M];
-    macro_rules! add {
-        ($full:literal, $at:expr, $count:expr) => {
-            for n in 0..N {
-                // SAFETY: `$count` elements from `$at` on are inside of a key, and of a row.
-                let key = unsafe { read::<S, $full>(s, key.add(n * size + $at), $count) };
-                for m in 0..M {
-                    // SAFETY: `$count` elements from `$at` on are inside of a row.
-                    let query = unsafe { read::<S, $full>(s, query.add(m * size + $at), $count) };
-                    sums[m][n] = s.fma(query, key, sums[m][n]);
-                }
-            }
-        };
-    }
-    for at in (0..whole).step_by(S::LANES) {
-        add!(true, at, S::LANES);
-    }
-    if whole < size {
-        add!(false, whole, size - whole);
-    }
-    for m in 0..M {
-        for n in 0..N {
-            scores[m * KEYS + n] = s.sum(sums[m][n]);
-        }
-    }
-}
-
-/// `y += weights · value`; a row of weights has [`KEYS`] elements.
-struct Sums<'a> {
-    weights: &'a [f32],
-    value: &'a [f32],
-    size: usize,
-    y: &'a mut [f32],
-}
-
-impl Task for Sums<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        let size = self.size;
-        let mut column = 0;
-        while size - column >= VECTORS_AT_ONCE * S::LANES {
-            self.columns::<S, VECTORS_AT_ONCE, true>(s, column);
-            column += VECTORS_AT_ONCE * S::LANES;
-        }
-        while size - column >= S::LANES {
-            self.columns::<S, 1, true>(s, column);
-            column += S::LANES;
-        }
-        if column < size {
-            self.columns::<S, 1, false>(s, column);
-        }
-    }
-}
-
-impl Sums<'_> {
-    /// `V` vectors of values, or where these are not `FULL` what is left of one.
-    #[inline(always)]
-    fn columns<S: Simd, const V: usize, const FULL: bool>(&mut self, s: S, column: usize) {
-        let rows = self.y.len() / self.size;
-        for row in (0..rows).step_by(ROWS_AT_ONCE) {
-            match rows - row {
-                1 => self.tile::<S, 1, V, FULL>(s, row, column),
-                2 => self.tile::<S, 2, V, FULL>(s, row, column),
-                _ => self.tile::<S, 3, V, FULL>(s, row, column),
-            }
-        }
-    }
-
-    /// The columns of `M` rows.
-    #[inline(always)]
-    #[expect(
-        clippy::needless_range_loop,
-        reason = "an index counts several arrays, all unrolled"
-    )]
-    fn tile<S: Simd, const M: usize, const V: usize, const FULL: bool>(
-        &mut self,
-        s: S,
-        row: usize,
-        column: usize,
-    ) {
-        let size = self.size;
-        let keys = self.value.len() / size;
-        let count = if FULL { S::LANES } else { size - column };
-        let last = column + (V - 1) * S::LANES;
-        assert!(count <= S::LANES && last + count <= size);
-        assert!(self.y.len() >= (row + M) * size);
-        assert!(keys <= KEYS && self.weights.len() >= (row + M) * KEYS);
-        let value = self.value.as_ptr().wrapping_add(column);
-        let weights = self.weights.as_ptr().wrapping_add(row * KEYS);
-        let y = self.y.as_mut_ptr().wrapping_add(row * size + column);
-        let mut sums = [[s.splat(0.0); V]; M];
-        // SAFETY: `V - 1` vectors and `count` elements from `column` on are inside of each row of values and of `y`, and a
-        // row of weights has an element for each of the keys.
-        unsafe {
-            for m in 0..M {
-                for v in 0..V {
-                    sums[m][v] = read::<S, FULL>(s, y.add(m * size + v * S::LANES), count);
-                }
-            }
-            for j in 0..keys {
-                let mut values = [s.splat(0.0); V];
-                for v in 0..V {
-                    values[v] = read::<S, FULL>(s, value.add(j * size + v * S::LANES), count);
-                }
-                for m in 0..M {
-                    let weight = s.splat(*weights.add(m * KEYS + j));
-                    for v in 0..V {
-                        sums[m][v] = s.fma(weight, values[v], sums[m][v]);
-                    }
-                }
-            }
-            for m in 0..M {
-                for v in 0..V {
-                    write::<S, FULL>(s, y.add(m * size + v * S::LANES), sums[m][v], count);
-                }
-            }
-        }
     }
 }

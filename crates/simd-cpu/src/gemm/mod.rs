@@ -5,11 +5,13 @@
 //! [`Rows`] (where it begins) and a list of [`Segment`]s (which runs of elements from there on
 //! make up the row): so a convolution is a product, too, without copying windows.
 
+mod few;
 mod form;
 mod pack;
 mod reading;
 mod tile;
 
+pub(crate) use few::FewRows;
 pub(crate) use form::{Form, Matrices, Packed};
 pub(crate) use pack::{Matrix, Panels, RowStarts, append, pack};
 pub(crate) use reading::Reading;

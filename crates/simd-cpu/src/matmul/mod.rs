@@ -1,9 +1,10 @@
 //! MatMul, Gemm, MatMulNBits and their like with experts, of `float32`.
 //!
-//! A constant B is packed once; one that is computed is packed for each run. With a single B all
-//! matrices of A are one tall matrix.
+//! A constant B is packed once; one that is computed is packed for each run, or read where it lies if A has few rows.
+//! With a single B all matrices of A are one tall matrix.
 
 mod experts;
+mod few;
 mod packed;
 mod plan;
 #[cfg(test)]
@@ -59,6 +60,10 @@ fn kernel(
     isa: Isa,
 ) -> Result<Box<dyn Kernel>> {
     let plan = plan.ok_or_else(|| unsupported("a matrix product of these shapes"))?;
+    let computed = node.input(1).is_some_and(|b| b.value.is_none());
+    if computed && few::fits(&plan) {
+        return Ok(Box::new(few::Few::new(isa, plan)));
+    }
     let panels = Panels::new(isa, plan.n);
     let constant = match node.input(1).and_then(|b| b.value.as_ref()) {
         None => None,

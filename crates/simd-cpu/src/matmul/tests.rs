@@ -90,6 +90,19 @@ fn deep_and_tall() {
 }
 
 #[test]
+fn few_rows() {
+    let op = MatMul::default();
+    for m in [1, 2, 4, 11, 12, 13] {
+        for (k, n) in [(200, 70), (64, 300), (65, 1), (1, 129)] {
+            let (a, b) = (noise(m * k, 1), noise(k * n, 2));
+            let want = reference((m, k, n), |i, x| a[i * k + x], |x, j| b[x * n + j]);
+            let (a, b) = (tensor(&[m, k], &a), tensor(&[k, n], &b));
+            check_matmul(&op, &[Some(&a), Some(&b)], &[m, n], &want);
+        }
+    }
+}
+
+#[test]
 fn batches_broadcast() {
     let cases: [(&[usize], &[usize], &[usize]); 8] = [
         (&[2, 3, 5, 7], &[2, 3, 7, 6], &[2, 3, 5, 6]),
