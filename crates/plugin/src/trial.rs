@@ -105,6 +105,7 @@ fn in_a_copy(limit: Duration, work: impl FnOnce()) -> Result<(), End> {
             };
             // SAFETY: no more than a number is read: nobody needs a picture of the memory.
             unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
+            end_at_once();
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             let _ = std::io::Write::write(&mut &doing, b".");
             // SAFETY: it does not come back.
@@ -135,5 +136,38 @@ fn in_a_copy(limit: Duration, work: impl FnOnce()) -> Result<(), End> {
                 _ => Err(End::Exit(libc::WEXITSTATUS(status))),
             }
         }
+    }
+}
+
+/// Has this copy of a process end with nothing of the process's own between. A function that it has called as it
+/// exits or crashes may wait for a thread, or for a lock, that only the process has: drivers of GPUs join their
+/// threads as the process exits.
+#[cfg(target_os = "linux")]
+fn end_at_once() {
+    for signal in [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGILL,
+        libc::SIGFPE,
+        libc::SIGABRT,
+    ] {
+        // SAFETY: what the system does by itself needs nothing of this process.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn on_exit(
+                function: extern "C" fn(libc::c_int, *mut libc::c_void),
+                argument: *mut libc::c_void,
+            ) -> libc::c_int;
+        }
+        extern "C" fn end(status: libc::c_int, _: *mut libc::c_void) {
+            // SAFETY: it does not come back.
+            unsafe { libc::_exit(status) }
+        }
+        // SAFETY: the function takes what `on_exit` gives it, and reads none of it as an address. What is
+        // registered last is called first, so only a library's own functions are called before it.
+        unsafe { on_exit(end, std::ptr::null_mut()) };
     }
 }

@@ -30,6 +30,7 @@ pub const NO_DESTROY: u32 = 20;
 pub const CREATION_EXITS: u32 = 21;
 pub const PREPARE_REFUSES: u32 = 23;
 pub const SMALL_TENSORS: u32 = 24;
+pub const WAITS_AT_EXIT: u32 = 25;
 
 pub fn relu() -> Vec<u8> {
     let nodes = [node("", "Relu", &["x"], &["y"])];
