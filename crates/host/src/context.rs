@@ -4,6 +4,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::backend::{DeviceTensor, InHost, TensorSpec, UserMemory};
 use kilim_core::backend::{
     BackendContext, ConstantKey, ContextState, Executable, Location, NodeSpec, RawConstants,
     StageChange, StageSpec, StageTensors,
@@ -173,6 +175,11 @@ impl CpuContext {
 }
 
 impl BackendContext for CpuContext {
+    #[cfg(not(target_arch = "wasm32"))]
+    fn import(&mut self, tensor: &TensorSpec, memory: &UserMemory) -> Result<DeviceTensor> {
+        InHost::tensor(memory, tensor.dtype, &tensor.shape)
+    }
+
     fn state(&self) -> &ContextState {
         &self.state
     }

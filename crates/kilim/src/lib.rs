@@ -22,6 +22,8 @@ mod source;
 pub mod verify;
 
 pub use kilim_core as core;
+#[cfg(not(target_arch = "wasm32"))]
+pub use kilim_core::{CommandQueue, MemoryHandle, MemoryKind, UserMemory};
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, DeviceTensor, Dim, Error, ErrorCode,

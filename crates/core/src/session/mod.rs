@@ -4,6 +4,8 @@
 mod background;
 mod builtin;
 mod handle;
+#[cfg(not(target_arch = "wasm32"))]
+mod import;
 mod keep;
 mod last;
 mod layout;
@@ -150,6 +152,11 @@ impl Session {
             });
             run.profiling = watch.profiling;
             run.keeps = host.contains(&false);
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                let outputs = self.ports.outputs.iter().zip(&self.runner.graph().outputs);
+                run.memory = import::places(outputs, &feeds, &options.keep)?;
+            }
             run.recorder = watch.records.then(Recorder::default);
             let results = self.runner.run(&mut run, feeds, &host).await;
             if let Some((trace, number)) = run.trace.take() {
@@ -160,6 +167,10 @@ impl Session {
             let mut results = results?;
             let after = results.split_off(kept.len());
             let layouts = &self.shared.options.layouts;
+            #[cfg(not(target_arch = "wasm32"))]
+            let results = import::deliver(&self.ports.outputs, results, &options.keep).await?;
+            #[cfg(not(target_arch = "wasm32"))]
+            let after = import::owned(after).await?;
             let outputs = self.ports.hand_out(results, &kept, layouts).await?;
             self.variables.take(after)?;
             Ok((outputs, records))

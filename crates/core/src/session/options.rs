@@ -91,14 +91,30 @@ impl SessionOptions {
         let id = &backend.describe().id;
         let address = Arc::as_ptr(backend).cast::<()>() as usize;
         let arena = Arena::of_session(&self.sharing, id, address, backend.allocator())?;
-        backend.create_context(&ContextConfig {
+        self.context_in(backend, arena)
+    }
+
+    /// A context whose intermediates lie in this arena.
+    pub(super) fn context_in(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arena: Arena,
+    ) -> Result<Box<dyn BackendContext>> {
+        let id = &backend.describe().id;
+        let config = ContextConfig {
             arena: Some(arena),
             backend: self.config(backend)?,
             device: self.device(backend)?,
+            #[cfg(not(target_arch = "wasm32"))]
+            queue: self.configs.get(id).queue,
             limits: self.limits.clone(),
             tuned: self.tuning.of(&backend.describe().key()),
             ..self.context.clone()
-        })
+        };
+        let context = backend.create_context(&config)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        super::import::check_queue(id, config.queue, &*context)?;
+        Ok(context)
     }
 
     /// What a backend is to do.
