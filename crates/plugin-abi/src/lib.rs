@@ -7,10 +7,12 @@
 #[doc(hidden)]
 pub mod glue;
 pub mod guest;
+mod handles;
 mod numbers;
 
 use std::ffi::{c_char, c_void};
 
+pub use handles::{Handle, HandleKind};
 pub use numbers::*;
 
 /// `KilimStatus`: how a call ended, [`OK`] or one of the others.
@@ -99,24 +101,6 @@ pub struct Description {
     pub memory: i32,
     pub handle_kind_count: usize,
     pub handle_kinds: *const HandleKind,
-}
-
-/// `KilimHandleKind`: what kind of handle names memory.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct HandleKind {
-    pub kind: i32,
-    pub name: *const c_char,
-}
-
-/// `KilimHandle`: memory of the user's that a tensor lies in.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Handle {
-    pub kind: HandleKind,
-    pub value: u64,
-    pub offset: usize,
-    pub bytes: usize,
 }
 
 impl Description {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use kilim_core::backend::{DeviceTensor, InHost, Location, StageSpec};
+use kilim_core::backend::{DeviceTensor, InHost, Location, StageSpec, TensorSlot};
 use kilim_core::ids::TensorIndex;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
@@ -150,6 +150,12 @@ impl Attached {
         self.users.clear();
         self.given.clear();
     }
+}
+
+/// Whether a stage has tensors that are attached, as those of a library that computes in host memory have.
+pub fn is_attached(stage: &StageSpec) -> bool {
+    let attached = |slot: &TensorSlot| matches!(slot.location, Location::Input | Location::Output);
+    stage.tensors.iter().any(attached)
 }
 
 /// Where a tensor in host memory of the user's is; `None` for every other one, and at another alignment.

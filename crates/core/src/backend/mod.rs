@@ -61,7 +61,7 @@ pub use state::ContextState;
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 10;
+pub const API_VERSION: u32 = 11;
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {

@@ -128,33 +128,34 @@ pub(super) fn places<'a>(
     Ok(places)
 }
 
-/// The results of a run, those in memory of the user's that the options name. What a backend has not put there itself is
-/// brought to the host and written, if all of it fits.
+/// Has the results of a run be where they are wanted: outputs in memory of the user's, if all of them fit, and what the session
+/// keeps behind them anywhere else, since the user may write that memory. What a backend has not put there itself is brought to the
+/// host and written.
 ///
 /// # Errors
 /// `DType` and `Shape` where memory is for another tensor; what reading and writing say.
-pub(super) async fn deliver(
-    outputs: &[Port],
-    mut results: Vec<Handle>,
-    keep: &Keep,
-) -> Result<Vec<Handle>> {
+pub(super) async fn deliver(outputs: &[Port], results: &mut [Handle], keep: &Keep) -> Result<()> {
     let mut left = Vec::new();
     for (name, memory) in keep.memory() {
-        let named = outputs.iter().zip(&results).enumerate();
+        let named = outputs.iter().zip(&*results).enumerate();
         for (i, (_, result)) in named.filter(|(_, (port, _))| port.name == *name) {
-            if matches!(result, Handle::Device(d) if d == memory) {
-                continue;
+            if !matches!(result, Handle::Device(d) if d == memory) {
+                fits(name, memory, &result.spec()?)?;
+                left.push((i, memory));
             }
-            let spec = result.spec()?;
-            fits(name, memory, &spec)?;
-            left.push((i, memory));
         }
     }
     for (i, memory) in left {
-        let result = std::mem::replace(&mut results[i], Handle::Device(memory.clone()));
-        memory.handle.write(memory, &result.into_host().await?)?;
+        let result = results[i].clone().into_host().await?;
+        memory.handle.write(memory, &result)?;
+        results[i] = Handle::Device(memory.clone());
     }
-    Ok(results)
+    for value in results.iter_mut().skip(outputs.len()) {
+        if matches!(value, Handle::Device(d) if d.handle.is_users()) {
+            *value = Handle::Host(value.clone().into_host().await?);
+        }
+    }
+    Ok(())
 }
 
 /// # Errors
@@ -170,14 +171,4 @@ fn fits(name: &str, memory: &DeviceTensor, spec: &TensorSpec) -> Result<()> {
         .with_input(name)
         .with_expected(Fact::fixed(spec.dtype, &spec.shape))
         .with_got(Fact::fixed(memory.dtype, &memory.shape)))
-}
-
-/// Values that the session keeps behind a run: not in memory of the user's, who may write it.
-pub(super) async fn owned(mut values: Vec<Handle>) -> Result<Vec<Handle>> {
-    for value in &mut values {
-        if matches!(value, Handle::Device(d) if d.handle.is_users()) {
-            *value = Handle::Host(value.clone().into_host().await?);
-        }
-    }
-    Ok(values)
 }

@@ -165,12 +165,10 @@ impl Session {
             }
             let records = run.recorder.take().unwrap_or_default().records;
             let mut results = results?;
+            #[cfg(not(target_arch = "wasm32"))]
+            import::deliver(&self.ports.outputs, &mut results, &options.keep).await?;
             let after = results.split_off(kept.len());
             let layouts = &self.shared.options.layouts;
-            #[cfg(not(target_arch = "wasm32"))]
-            let results = import::deliver(&self.ports.outputs, results, &options.keep).await?;
-            #[cfg(not(target_arch = "wasm32"))]
-            let after = import::owned(after).await?;
             let outputs = self.ports.hand_out(results, &kept, layouts).await?;
             self.variables.take(after)?;
             Ok((outputs, records))
