@@ -4,6 +4,7 @@ use std::ptr::NonNull;
 
 use kilim::core::ops::CustomOperator;
 use kilim::{Datum, DeviceTensor, Keep, MemoryHandle, UserMemory};
+use kilim_tests::machine::gpu_beside_others;
 use kilim_tests::onnx::{Node, model};
 
 use crate::*;
@@ -193,4 +194,37 @@ fn outputs_of_control_flow_go_into_memory_of_the_user() {
     let inputs = [("x", f32s(&[2], &[1.0, 2.0]).into()), ("yes", Tensor::from_bools(&[], &[true]).unwrap().into())];
     pollster::block_on(s.run_data(&inputs, &into(&name, &y))).unwrap();
     assert_eq!(words.0, [2.0, 4.0]);
+}
+
+/// The GPU takes no memory of the user's and no queue; what `cpu` has imported passes over the host.
+#[test]
+fn wgpu_takes_no_memory_and_no_queue_of_the_user() {
+    if gpu_beside_others().is_none() {
+        return;
+    }
+    let mut g = Graph::new("double");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
+    let y = g.apply("y", add(), &[x, x]);
+    g.outputs.push(y);
+    let mut options = LoadOptions {
+        backends: ["wgpu", "cpu"].map(BackendId::from).to_vec(),
+        ..LoadOptions::default()
+    };
+    options.placement = kilim::Placement::Fixed;
+    let mut s = pollster::block_on(Runtime::shared().session(g.clone(), options.clone())).unwrap();
+    let mut words = Words::new(&[1.0, 2.0, 0.0, 0.0]);
+    // SAFETY: nothing is imported.
+    let memory = unsafe { UserMemory::new(MemoryHandle::Host(words.start()), 0, 8) };
+    let error = s.import(&"wgpu".into(), DType::F32, &[2], &memory).unwrap_err();
+    assert_eq!((error.code(), error.hint()), (ErrorCode::Unsupported, Some("taken by `cpu`")));
+    assert_eq!(s.queue(&"wgpu".into()).unwrap_err().code(), ErrorCode::Unsupported);
+    let (x, y) = (words.import(&mut s, 0, &[2]).unwrap(), words.import(&mut s, 2, &[2]).unwrap());
+    let name = s.outputs()[0].name.clone();
+    data(&mut s, x, &into(&name, &y)).unwrap();
+    drop(y);
+    assert_eq!(words.0, [1.0, 2.0, 2.0, 4.0]);
+    // SAFETY: the session is refused.
+    options.configs.entry("wgpu").queue = Some(unsafe { kilim::CommandQueue::new(1) });
+    let error = pollster::block_on(Runtime::shared().session(g, options)).err().unwrap();
+    assert_eq!(error.code(), ErrorCode::Unsupported);
 }
