@@ -221,13 +221,13 @@ fn host_memory_of_the_user_is_not_copied() {
         if mapped {
             assert_eq!(handles.told(), [at("import host", a, 0), at("import host", b, 0)]);
         }
-        run_on(&mut session, x, &into("y", &y)).unwrap();
+        run_on(&mut session, x.clone(), &into("y", &y)).unwrap();
         let told = handles.told();
         match mapped {
             true => assert_eq!(told, ["use", "keep_in", "run"]),
             false => assert_eq!(told[1..], [at("attach", a, 8), at("attach", b, 8), "run".to_string()]),
         }
-        drop(y);
+        drop((x, y));
         assert_eq!(to.0, [9.0, 9.0, 0.0, 2.0, 3.0, 9.0]);
     }
 }
