@@ -150,20 +150,19 @@ fn a_variable_does_not_stay_in_memory_of_the_user() {
 fn a_shape_in_memory_of_the_user_is_read_anew() {
     let mut g = Graph::new("reshape");
     let x = g.add_input("x", Fact::fixed(DType::F32, &[4]));
-    let shape = g.add_input("shape", Fact::fixed(DType::I32, &[2]));
-    let shape = g.apply("wide", Cast { to: DType::I64 }, &[shape]);
+    let shape = g.add_input("shape", Fact::fixed(DType::I64, &[2]));
     let out = g.apply("reshape", Reshape { allow_zero: false }, &[x, shape]);
     g.outputs.push(out);
     let mut s = session(g).unwrap();
-    let mut words = [2i32, 2];
+    let mut words = [2i64, 2];
     // SAFETY: the words are there until the end, and used between runs.
     let memory = unsafe {
         let start = NonNull::from(&mut words).cast();
-        UserMemory::new(MemoryHandle::Host(start), 0, 8)
+        UserMemory::new(MemoryHandle::Host(start), 0, 16)
     };
-    let shape = s.import(&"cpu".into(), DType::I32, &[2], &memory).unwrap();
+    let shape = s.import(&"cpu".into(), DType::I64, &[2], &memory).unwrap();
     for want in [[2, 2], [4, 1], [1, 4]] {
-        words = want.map(|n| i32::try_from(n).unwrap());
+        words = want.map(|n| i64::try_from(n).unwrap());
         let inputs = [("x", Datum::from(f32s(&[4], &[1.0; 4]))), ("shape", shape.clone().into())];
         let out = pollster::block_on(s.run_data(&inputs, &RunOptions::default())).unwrap();
         assert_eq!(out[0].1.tensor().unwrap().shape(), want);

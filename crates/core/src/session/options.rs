@@ -67,7 +67,7 @@ pub struct SessionOptions {
     pub plans_kept: usize,
     /// What the model may use.
     pub limits: Limits,
-    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`, what is tuned by
+    /// The `arena` is chosen by `sharing`, the config and the queue of the backend by `configs`, what is tuned by
     /// `tuning`, the limits by `limits`.
     pub context: ContextConfig,
     /// What is wanted of single backends.
