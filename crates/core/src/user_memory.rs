@@ -277,19 +277,33 @@ mod tests {
     fn memory_that_no_tensor_fits_is_refused() {
         let mut words = [0; 4];
         let code = |memory: UserMemory, dtype: DType, shape: &[usize]| {
-            InHost::tensor(&memory, dtype, shape).map(drop).map_err(|e| e.code())
+            InHost::tensor(&memory, dtype, shape)
+                .map(drop)
+                .map_err(|e| e.code())
         };
         let invalid = Err(ErrorCode::InvalidValue);
         assert_eq!(code(of(&mut words, 4, 12), DType::I32, &[3]), Ok(()));
         assert_eq!(code(of(&mut words, 4, 11), DType::I32, &[3]), invalid);
         assert_eq!(code(of(&mut words, 2, 12), DType::I32, &[3]), invalid);
-        assert_eq!(code(of(&mut words, usize::MAX, 12), DType::I32, &[3]), invalid);
-        assert_eq!(code(of(&mut words, 0, 16), DType::String, &[1]), Err(ErrorCode::DType));
+        assert_eq!(
+            code(of(&mut words, usize::MAX, 12), DType::I32, &[3]),
+            invalid
+        );
+        assert_eq!(
+            code(of(&mut words, 0, 16), DType::String, &[1]),
+            Err(ErrorCode::DType)
+        );
         let huge = [usize::MAX, 4];
-        assert_eq!(code(of(&mut words, 0, 16), DType::U8, &huge), Err(ErrorCode::Limit));
+        assert_eq!(
+            code(of(&mut words, 0, 16), DType::U8, &huge),
+            Err(ErrorCode::Limit)
+        );
         // SAFETY: nothing is imported.
         let closed = unsafe { UserMemory::new(MemoryHandle::DmaBuf(-1), 0, 16) };
-        assert_eq!(closed.check(DType::U8, &[1]).unwrap_err().code(), ErrorCode::InvalidValue);
+        assert_eq!(
+            closed.check(DType::U8, &[1]).unwrap_err().code(),
+            ErrorCode::InvalidValue
+        );
     }
 
     #[test]
@@ -302,8 +316,14 @@ mod tests {
         let data = Tensor::from_slice(&[2], &[1u32, 2]).unwrap();
         tensor.handle.write(&tensor, &data).unwrap();
         assert_eq!(read(), data);
-        let larger = DeviceTensor { shape: vec![3], ..tensor.clone() };
-        assert!(pollster::block_on(larger.read()).is_err(), "there are two elements");
+        let larger = DeviceTensor {
+            shape: vec![3],
+            ..tensor.clone()
+        };
+        assert!(
+            pollster::block_on(larger.read()).is_err(),
+            "there are two elements"
+        );
         assert_eq!(InHost::place(&larger), None);
         drop((tensor, larger));
         assert_eq!(words, [7, 1, 2]);

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-#[cfg(not(target_arch = "wasm32"))]
-use kilim_core::backend::{DeviceTensor, InHost, TensorSpec, UserMemory};
 use kilim_core::backend::{
     BackendContext, ConstantKey, ContextState, Executable, Location, NodeSpec, RawConstants,
     StageChange, StageSpec, StageTensors,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::backend::{DeviceTensor, InHost, TensorSpec, UserMemory};
 use kilim_core::ids::{PerKernel, PerTensor, TensorIndex};
 use kilim_core::interrupt::Meter;
 use kilim_core::memory::{Claim, MemoryMode, Storage};

@@ -22,14 +22,14 @@ mod source;
 pub mod verify;
 
 pub use kilim_core as core;
-#[cfg(not(target_arch = "wasm32"))]
-pub use kilim_core::{CommandQueue, MemoryHandle, MemoryKind, UserMemory};
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, DeviceTensor, Dim, Error, ErrorCode,
     Fact, Form, Graph, Keep, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result,
     RunOptions, Session, SessionOptions, Shape, Tensor, Variable,
 };
+#[cfg(not(target_arch = "wasm32"))]
+pub use kilim_core::{CommandQueue, MemoryHandle, MemoryKind, UserMemory};
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]
 pub use kilim_simd_cpu::{roofline, stir};

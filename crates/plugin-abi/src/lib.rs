@@ -409,9 +409,8 @@ pub struct Backend {
             *mut Message,
         ) -> Status,
     >,
-    pub queue: Option<
-        unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u64, *mut Message) -> Status,
-    >,
+    pub queue:
+        Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u64, *mut Message) -> Status>,
 }
 
 impl Backend {

@@ -69,7 +69,12 @@ fn queue(backend: &abi::Backend, given: *const u64) -> (abi::Status, u64) {
     // SAFETY: functions of the table; all pointers live during the calls, and the context is released once.
     unsafe {
         let create = backend.create_context.unwrap();
-        let made = create(backend.this, &raw const options, &raw mut context, null_mut());
+        let made = create(
+            backend.this,
+            &raw const options,
+            &raw mut context,
+            null_mut(),
+        );
         assert_eq!(made, abi::OK);
         let status = backend.queue.unwrap()(backend.this, context, &raw mut told, null_mut());
         backend.release_context.unwrap()(backend.this, context);
@@ -80,7 +85,10 @@ fn queue(backend: &abi::Backend, given: *const u64) -> (abi::Status, u64) {
 #[test]
 fn a_host_of_today_hears_of_memory_and_gives_a_queue() {
     let backend = open(size_of::<abi::Backend>());
-    assert_eq!(kinds(backend), [(abi::HANDLE_DMA_BUF, true), (abi::HANDLE_OWN, false)]);
+    assert_eq!(
+        kinds(backend),
+        [(abi::HANDLE_DMA_BUF, true), (abi::HANDLE_OWN, false)]
+    );
     assert!(backend.import_memory.is_some() && backend.keep_in.is_some());
     assert_eq!(queue(backend, &5), (abi::OK, 5));
     assert_eq!(queue(backend, null()).0, abi::UNSUPPORTED);

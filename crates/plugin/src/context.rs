@@ -268,7 +268,8 @@ impl BackendContext for PluginContext {
     }
 
     fn import(&mut self, tensor: &TensorSpec, memory: &UserMemory) -> Result<DeviceTensor> {
-        self.handle.import((&self.id, self.computes), tensor, memory)
+        self.handle
+            .import((&self.id, self.computes), tensor, memory)
     }
 
     fn queue(&self) -> Result<Option<CommandQueue>> {

@@ -1,8 +1,8 @@
 //! What a library says of its backend.
 
 use kilim_core::backend::{
-    BackendConfig, BackendId, DataLayout, Description, Grade, Half, Memory, MemoryKind,
-    Quantized, Speed,
+    BackendConfig, BackendId, DataLayout, Description, Grade, Half, Memory, MemoryKind, Quantized,
+    Speed,
 };
 use kilim_core::{DType, Error, ErrorCode, Result};
 use kilim_plugin_abi as abi;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::ffi::CString;
 
 use kilim_core::backend::{
-    BackendId, CommandQueue, ContextConfig, DataLayout, DeviceOption, DeviceOptions, Half, OptionKind, Quantized,
+    BackendId, CommandQueue, ContextConfig, DataLayout, DeviceOption, DeviceOptions, Half,
+    OptionKind, Quantized,
 };
 use kilim_core::memory::MemoryMode;
 use kilim_core::{Error, ErrorCode, Result};

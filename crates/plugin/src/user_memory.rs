@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ffi::CStr;
 use std::sync::Arc;
 
+use kilim_core::Result;
 use kilim_core::backend::{
     BackendId, CommandQueue, DeviceTensor, InHost, Memory, MemoryHandle, MemoryKind, TensorSpec,
     UserMemory,
 };
 use kilim_core::error::unsupported;
-use kilim_core::Result;
 use kilim_plugin_abi as abi;
 
 use crate::context::ContextHandle;
@@ -18,7 +18,11 @@ use crate::kept::KeptTensor;
 use crate::library::{Library, Message, check, owned};
 
 /// The kinds of memory that a library says that it takes; `None` where one of them cannot be, or nothing imports them.
-pub fn kinds(told: &abi::Description, memory: Memory, library: &Library) -> Option<Vec<MemoryKind>> {
+pub fn kinds(
+    told: &abi::Description,
+    memory: Memory,
+    library: &Library,
+) -> Option<Vec<MemoryKind>> {
     let list = match told.handle_kinds.is_null() {
         true => &[],
         // SAFETY: the backend gives as many kinds as it says.
@@ -81,7 +85,9 @@ impl ContextHandle {
             return Err(unsupported(format!("`{id}` imports no memory")));
         };
         let mut arena = Arena::default();
-        let view = arena.tensor(&TensorView::of(tensor)).map_err(|r| unsupported(r.reason))?;
+        let view = arena
+            .tensor(&TensorView::of(tensor))
+            .map_err(|r| unsupported(r.reason))?;
         let kind = memory.handle().kind();
         let name = match &kind {
             MemoryKind::Own(name) => c_text(name),
@@ -112,7 +118,11 @@ impl ContextHandle {
             backend: id.clone(),
             dtype: tensor.dtype,
             shape: tensor.shape.clone(),
-            handle: Arc::new(KeptTensor::imported(raw, self.library.clone(), tensor.bytes())),
+            handle: Arc::new(KeptTensor::imported(
+                raw,
+                self.library.clone(),
+                tensor.bytes(),
+            )),
         })
     }
 

@@ -122,7 +122,11 @@ pub fn into(output: &str, memory: &DeviceTensor) -> RunOptions {
     }
 }
 
-pub fn run_on(session: &mut Session, x: impl Into<Datum>, options: &RunOptions) -> Result<Vec<(String, Datum)>> {
+pub fn run_on(
+    session: &mut Session,
+    x: impl Into<Datum>,
+    options: &RunOptions,
+) -> Result<Vec<(String, Datum)>> {
     pollster::block_on(session.run_data(&[("x", x.into())], options))
 }
 
@@ -133,7 +137,11 @@ pub fn bring(tensor: &DeviceTensor) -> Vec<f32> {
 
 #[test]
 fn a_run_reads_and_writes_files_of_the_user() {
-    for (name, defines) in [("files", &[][..]), ("copies", &["COPIES"]), ("files-host", &["HOST"])] {
+    for (name, defines) in [
+        ("files", &[][..]),
+        ("copies", &["COPIES"]),
+        ("files-host", &["HOST"]),
+    ] {
         let handles = Handles::new(name, defines);
         let mut session = handles.load(&relu());
         let (from, to) = (memory_file(64), memory_file(64));
@@ -147,10 +155,17 @@ fn a_run_reads_and_writes_files_of_the_user() {
             let out = run_on(&mut session, x.clone(), &into("y", &y)).unwrap();
             assert_eq!(out[0].1, Datum::Device(y.clone()));
             assert_eq!(get(&to, 8, 3), values.map(|v: f32| v.max(0.0)));
-            assert_eq!((get(&to, 0, 2), get(&to, 20, 11)), (vec![9.0; 2], vec![9.0; 11]));
+            assert_eq!(
+                (get(&to, 0, 2), get(&to, 20, 11)),
+                (vec![9.0; 2], vec![9.0; 11])
+            );
             let mut told = handles.told();
             told.retain(|call| !call.starts_with("attach"));
-            assert_eq!(told, ["use", "keep_in", "run"], "nothing passes over the host");
+            assert_eq!(
+                told,
+                ["use", "keep_in", "run"],
+                "nothing passes over the host"
+            );
         }
         // The second run has other memory.
         let other = memory_file(12);
@@ -160,10 +175,20 @@ fn a_run_reads_and_writes_files_of_the_user() {
         assert_eq!(get(&other, 0, 3), [4.0, 0.0, 6.0]);
         // And the third none.
         let usual = RunOptions::default();
-        let out = run_on(&mut session, Tensor::from_slice(&[3], &[-1.0f32, 7.0, 8.0]).unwrap(), &usual).unwrap();
-        assert_eq!(out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(), [0.0, 7.0, 8.0]);
+        let out = run_on(
+            &mut session,
+            Tensor::from_slice(&[3], &[-1.0f32, 7.0, 8.0]).unwrap(),
+            &usual,
+        )
+        .unwrap();
+        assert_eq!(
+            out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(),
+            [0.0, 7.0, 8.0]
+        );
         assert_eq!(get(&other, 0, 3), [4.0, 0.0, 6.0]);
-        let started = session.run_async(&[("x", Datum::from(x.clone()))], &options).unwrap();
+        let started = session
+            .run_async(&[("x", Datum::from(x.clone()))], &options)
+            .unwrap();
         started.wait().unwrap();
         assert_eq!(bring(&elsewhere), [4.0, 0.0, 6.0]);
         handles.told();
@@ -183,7 +208,10 @@ fn memory_outlives_its_descriptor() {
     let x = imported(&mut session, &in_file(&file, 0, 12));
     drop(file);
     let out = run_on(&mut session, x, &RunOptions::default()).unwrap();
-    assert_eq!(out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(), [0.0, 2.0, 3.0]);
+    assert_eq!(
+        out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(),
+        [0.0, 2.0, 3.0]
+    );
 }
 
 #[test]
@@ -198,13 +226,19 @@ fn a_backend_has_handles_of_its_own() {
     run_on(&mut session, x, &into("y", &first)).unwrap();
     put(&file, 0, &[0.0; 3]);
     run_on(&mut session, first.clone(), &into("y", &second)).unwrap();
-    assert_eq!((bring(&first), bring(&second)), (vec![0.0, 2.0, 3.0], vec![0.0, 2.0, 3.0]));
+    assert_eq!(
+        (bring(&first), bring(&second)),
+        (vec![0.0, 2.0, 3.0], vec![0.0, 2.0, 3.0])
+    );
     let none = import(&mut session, ID, &part(slot(2), 0, 12)).unwrap_err();
     assert_eq!(none.code(), ErrorCode::InvalidValue);
     assert!(none.message().contains("no such slot"), "{none}");
     let other = part(MemoryHandle::Own("cl_mem".into(), 0), 0, 12);
     let other = import(&mut session, ID, &other).unwrap_err();
-    assert_eq!((other.code(), other.got()), (ErrorCode::Unsupported, Some("cl_mem")));
+    assert_eq!(
+        (other.code(), other.got()),
+        (ErrorCode::Unsupported, Some("cl_mem"))
+    );
 }
 
 #[test]
@@ -217,15 +251,23 @@ fn host_memory_of_the_user_is_not_copied() {
         let [a, b] = [&mut from, &mut to].map(|words| NonNull::from(words).cast::<u8>());
         let x = imported(&mut session, &part(MemoryHandle::Host(a), 8, 12));
         let y = imported(&mut session, &part(MemoryHandle::Host(b), 8, 12));
-        let at = |call: &str, start: NonNull<u8>, offset| format!("{call} {:p}", start.as_ptr().wrapping_add(offset));
+        let at = |call: &str, start: NonNull<u8>, offset| {
+            format!("{call} {:p}", start.as_ptr().wrapping_add(offset))
+        };
         if mapped {
-            assert_eq!(handles.told(), [at("import host", a, 0), at("import host", b, 0)]);
+            assert_eq!(
+                handles.told(),
+                [at("import host", a, 0), at("import host", b, 0)]
+            );
         }
         run_on(&mut session, x.clone(), &into("y", &y)).unwrap();
         let told = handles.told();
         match mapped {
             true => assert_eq!(told, ["use", "keep_in", "run"]),
-            false => assert_eq!(told[1..], [at("attach", a, 8), at("attach", b, 8), "run".to_string()]),
+            false => assert_eq!(
+                told[1..],
+                [at("attach", a, 8), at("attach", b, 8), "run".to_string()]
+            ),
         }
         drop((x, y));
         assert_eq!(to.0, [9.0, 9.0, 0.0, 2.0, 3.0, 9.0]);
@@ -246,8 +288,13 @@ fn what_another_backend_computes_passes_over_the_host() {
     assert_eq!(at(&session, "Exp").as_deref(), Some("cpu"));
     let files = [(); 4].map(|()| memory_file(12));
     put(&files[3], 0, &[-1.0, 0.0, 2.0]);
-    let [e, i, r, x] = files.each_ref().map(|file| imported(&mut session, &in_file(file, 0, 12)));
-    let keep = Keep::default().with_memory("e", e).with_memory("i", i).with_memory("r", r);
+    let [e, i, r, x] = files
+        .each_ref()
+        .map(|file| imported(&mut session, &in_file(file, 0, 12)));
+    let keep = Keep::default()
+        .with_memory("e", e)
+        .with_memory("i", i)
+        .with_memory("r", r);
     let options = RunOptions {
         keep,
         ..RunOptions::default()
@@ -255,7 +302,14 @@ fn what_another_backend_computes_passes_over_the_host() {
     handles.told();
     run_on(&mut session, x, &options).unwrap();
     let [e, i, r] = [0, 1, 2].map(|n: usize| get(&files[n], 0, 3));
-    assert_eq!((e, i, r), (vec![1.0, 1.0, 2f32.exp()], vec![-1.0, 0.0, 2.0], vec![0.0, 0.0, 2.0]));
+    assert_eq!(
+        (e, i, r),
+        (
+            vec![1.0, 1.0, 2f32.exp()],
+            vec![-1.0, 0.0, 2.0],
+            vec![0.0, 0.0, 2.0]
+        )
+    );
     let told = handles.told();
     let count = |call: &str| told.iter().filter(|told| *told == call).count();
     assert_eq!((count("keep_in"), count("write_kept")), (1, 2), "{told:?}");
@@ -276,22 +330,35 @@ fn memory_that_cannot_be_used_is_a_typed_error() {
         (ID, &android, "no backend of the session takes it"),
     ] {
         let error = import(&mut session, id, memory).unwrap_err();
-        assert_eq!((error.code(), error.hint()), (ErrorCode::Unsupported, Some(hint)), "{error}");
+        assert_eq!(
+            (error.code(), error.hint()),
+            (ErrorCode::Unsupported, Some(hint)),
+            "{error}"
+        );
     }
     let error = import(&mut session, "npu", &host).unwrap_err();
     assert_eq!(error.code(), ErrorCode::NoBackend);
     for (offset, bytes) in [(0, 11), (8, 12), (16, 12), (usize::MAX, 12)] {
         let error = import(&mut session, ID, &in_file(&file, offset, bytes)).unwrap_err();
-        assert_eq!(error.code(), ErrorCode::InvalidValue, "{offset} {bytes}: {error}");
+        assert_eq!(
+            error.code(),
+            ErrorCode::InvalidValue,
+            "{offset} {bytes}: {error}"
+        );
     }
     for wrong in [-1, i32::MAX] {
-        let error = import(&mut session, ID, &part(MemoryHandle::DmaBuf(wrong), 0, 12)).unwrap_err();
+        let error =
+            import(&mut session, ID, &part(MemoryHandle::DmaBuf(wrong), 0, 12)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::InvalidValue, "{error}");
     }
 
     let y = imported(&mut session, &in_file(&file, 0, 12));
     let id = BackendId::from(ID);
-    let mut of = |dtype, shape: &[usize]| session.import(&id, dtype, shape, &in_file(&file, 0, 16)).unwrap();
+    let mut of = |dtype, shape: &[usize]| {
+        session
+            .import(&id, dtype, shape, &in_file(&file, 0, 16))
+            .unwrap()
+    };
     let (narrow, whole) = (of(DType::F32, &[2]), of(DType::I32, &[3]));
     let x = Tensor::from_slice(&[3], &[1.0f32; 3]).unwrap();
     let kept = RunOptions {
@@ -302,12 +369,24 @@ fn memory_that_cannot_be_used_is_a_typed_error() {
     let Datum::Device(kept) = out[0].1.clone() else {
         panic!("{out:?} was not kept")
     };
-    let mut code = |x: Datum, options: &RunOptions| run_on(&mut session, x, options).unwrap_err().code();
-    assert_eq!(code(x.clone().into(), &into("y", &narrow)), ErrorCode::Shape);
+    let mut code =
+        |x: Datum, options: &RunOptions| run_on(&mut session, x, options).unwrap_err().code();
+    assert_eq!(
+        code(x.clone().into(), &into("y", &narrow)),
+        ErrorCode::Shape
+    );
     assert_eq!(code(x.clone().into(), &into("y", &whole)), ErrorCode::DType);
     assert_eq!(code(x.clone().into(), &into("z", &y)), ErrorCode::Input);
-    assert_eq!(code(x.clone().into(), &into("y", &kept)), ErrorCode::InvalidValue, "not imported");
-    assert_eq!(code(y.clone().into(), &into("y", &y)), ErrorCode::InvalidValue, "read and written");
+    assert_eq!(
+        code(x.clone().into(), &into("y", &kept)),
+        ErrorCode::InvalidValue,
+        "not imported"
+    );
+    assert_eq!(
+        code(y.clone().into(), &into("y", &y)),
+        ErrorCode::InvalidValue,
+        "read and written"
+    );
     let mut twice = into("y", &y);
     twice.keep = twice.keep.with_memory("y", y);
     assert_eq!(code(x.into(), &twice), ErrorCode::InvalidValue);
@@ -343,17 +422,30 @@ fn a_session_takes_a_command_queue_and_tells_it() {
     let handles = Handles::new("queue", &[]);
     let session = handles.load(&relu());
     assert_eq!(session.queue(&id).unwrap().handle(), 7, "its own");
-    assert_eq!(session.queue(&cpu_id).unwrap_err().code(), ErrorCode::Unsupported);
-    assert_eq!(session.queue(&"npu".into()).unwrap_err().code(), ErrorCode::NoBackend);
+    assert_eq!(
+        session.queue(&cpu_id).unwrap_err().code(),
+        ErrorCode::Unsupported
+    );
+    assert_eq!(
+        session.queue(&"npu".into()).unwrap_err().code(),
+        ErrorCode::NoBackend
+    );
     let mut options = handles.options();
     given(&mut options, ID, 0);
     let mut session = load(&relu(), options.clone()).unwrap();
     assert_eq!(session.queue(&id).unwrap().handle(), 0);
-    assert_eq!(run(&mut session, &[-1.0, 1.0, 2.0]).unwrap(), [0.0, 1.0, 2.0]);
+    assert_eq!(
+        run(&mut session, &[-1.0, 1.0, 2.0]).unwrap(),
+        [0.0, 1.0, 2.0]
+    );
     given(&mut options, "cpu", 1);
     let error = load(&relu(), options).err().unwrap();
     assert_eq!(error.code(), ErrorCode::Unsupported, "{error}");
-    for (name, define) in [("no-queues", "NO_QUEUES"), ("deaf", "DEAF"), ("old-queues", "SHORT")] {
+    for (name, define) in [
+        ("no-queues", "NO_QUEUES"),
+        ("deaf", "DEAF"),
+        ("old-queues", "SHORT"),
+    ] {
         let handles = Handles::new(name, &[define]);
         let mut options = handles.options();
         assert!(load(&relu(), options.clone()).is_ok(), "{name}");
@@ -368,8 +460,14 @@ fn a_table_of_before_memory_of_the_user_takes_none() {
     let handles = Handles::new("short", &["SHORT"]);
     let mut session = handles.load(&relu());
     let error = import(&mut session, ID, &in_file(&memory_file(12), 0, 12)).unwrap_err();
-    assert_eq!((error.code(), error.expected()), (ErrorCode::Unsupported, Some("none")));
-    assert_eq!(run(&mut session, &[-1.0, 1.0, 2.0]).unwrap(), [0.0, 1.0, 2.0]);
+    assert_eq!(
+        (error.code(), error.expected()),
+        (ErrorCode::Unsupported, Some("none"))
+    );
+    assert_eq!(
+        run(&mut session, &[-1.0, 1.0, 2.0]).unwrap(),
+        [0.0, 1.0, 2.0]
+    );
     for missing in ["import_memory", "keep_in", "write_kept", "keep"] {
         let handles = Handles::new(&format!("no-{missing}"), &[&format!("MISSING={missing}")]);
         let error = load(&relu(), handles.options()).err().expect(missing);
@@ -390,9 +488,14 @@ fn a_backend_that_says_nothing_takes_neither_memory_nor_queues() {
     };
     let mut session = pollster::block_on(runtime.load(&relu()[..], options.clone())).unwrap();
     let error = import(&mut session, "silent", &in_file(&memory_file(12), 0, 12)).unwrap_err();
-    assert_eq!((error.code(), error.expected()), (ErrorCode::Unsupported, Some("none")));
+    assert_eq!(
+        (error.code(), error.expected()),
+        (ErrorCode::Unsupported, Some("none"))
+    );
     // SAFETY: the backend is told a number that it does not use.
     options.configs.entry("silent").queue = Some(unsafe { CommandQueue::new(1) });
-    let error = pollster::block_on(runtime.load(&relu()[..], options)).err().unwrap();
+    let error = pollster::block_on(runtime.load(&relu()[..], options))
+        .err()
+        .unwrap();
     assert_eq!(error.code(), ErrorCode::Unsupported);
 }

@@ -43,11 +43,18 @@ fn kernels_in_rust_compute_in_files_of_the_user() {
         }
         // An output is an input of the next run, and all is as before without memory of the user's.
         let out = run_on(&mut session, y.clone(), &RunOptions::default()).unwrap();
-        assert_eq!(out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(), [-16.0, 20.0, 24.0]);
+        assert_eq!(
+            out[0].1.tensor().unwrap().as_slice::<f32>().unwrap(),
+            [-16.0, 20.0, 24.0]
+        );
         assert_eq!(bring(&y), [-8.0, 10.0, 12.0]);
         for (offset, bytes) in [(24, 12), (4, 12), (0, 11)] {
             let error = import(&mut session, "gate", &in_file(&from, offset, bytes)).unwrap_err();
-            assert_eq!(error.code(), ErrorCode::InvalidValue, "{offset} {bytes}: {error}");
+            assert_eq!(
+                error.code(),
+                ErrorCode::InvalidValue,
+                "{offset} {bytes}: {error}"
+            );
         }
     }
 }
@@ -64,7 +71,9 @@ fn kernels_in_rust_compute_in_host_memory_of_the_user() {
         let x = part(MemoryHandle::Host(a.cast()), 8, 12);
         let x = import(&mut session, "gate", &x).unwrap();
         let y = part(MemoryHandle::Host(b.cast()), 8, 16);
-        let y = session.import(&"gate".into(), DType::I64, &[2], &y).unwrap();
+        let y = session
+            .import(&"gate".into(), DType::I64, &[2], &y)
+            .unwrap();
         run_on(&mut session, x, &into("y", &y)).unwrap();
         pollster::block_on(session.wait_finish()).unwrap();
         drop(y);
@@ -88,7 +97,11 @@ fn what_fails_in_memory_of_the_user_fails_its_run() {
         let y = import(&mut session, "gate", &in_file(&file, 0, 12)).unwrap();
         let x = Tensor::from_slice(&[3], &[1.0f32; 3]).unwrap();
         let error = run_on(&mut session, x, &into("y", &y)).unwrap_err();
-        assert_eq!((error.code(), error.node()), (ErrorCode::Device, Some("y")), "{features}");
+        assert_eq!(
+            (error.code(), error.node()),
+            (ErrorCode::Device, Some("y")),
+            "{features}"
+        );
     }
 }
 
@@ -124,7 +137,9 @@ fn one_tensor_goes_into_two_memories() {
         let model = model(&nodes, &[("x", &["3"])], &[("y", &["3"]), ("z", &["3"])]);
         let mut session = gate_session(features, &model);
         let files = [(); 2].map(|()| memory_file(12));
-        let [y, z] = files.each_ref().map(|file| import(&mut session, "gate", &in_file(file, 0, 12)).unwrap());
+        let [y, z] = files
+            .each_ref()
+            .map(|file| import(&mut session, "gate", &in_file(file, 0, 12)).unwrap());
         let options = RunOptions {
             keep: Keep::default().with_memory("y", y).with_memory("z", z),
             ..RunOptions::default()

@@ -22,7 +22,12 @@ impl Words {
     }
 
     /// `shape` elements from a word on.
-    fn import(&mut self, session: &mut Session, from: usize, shape: &[usize]) -> Result<DeviceTensor> {
+    fn import(
+        &mut self,
+        session: &mut Session,
+        from: usize,
+        shape: &[usize],
+    ) -> Result<DeviceTensor> {
         let bytes = 4 * (self.0.len() - from);
         // SAFETY: tests keep the words longer than their tensors, and use them between runs.
         let memory = unsafe { UserMemory::new(MemoryHandle::Host(self.start()), 4 * from, bytes) };
@@ -37,7 +42,11 @@ fn into(output: &str, memory: &DeviceTensor) -> RunOptions {
     }
 }
 
-fn data(session: &mut Session, x: impl Into<Datum>, options: &RunOptions) -> Result<Vec<(String, Datum)>> {
+fn data(
+    session: &mut Session,
+    x: impl Into<Datum>,
+    options: &RunOptions,
+) -> Result<Vec<(String, Datum)>> {
     pollster::block_on(session.run_data(&[("x", x.into())], options))
 }
 
@@ -45,11 +54,18 @@ fn data(session: &mut Session, x: impl Into<Datum>, options: &RunOptions) -> Res
 fn looking() -> (Session, Arc<Mutex<[usize; 2]>>) {
     let places = Arc::new(Mutex::new([0; 2]));
     let seen = places.clone();
-    let look = CustomOperator::new("com.example", "Look", |_, ctx| Ok(vec![ctx.fact(0)?.clone()]));
+    let look = CustomOperator::new("com.example", "Look", |_, ctx| {
+        Ok(vec![ctx.fact(0)?.clone()])
+    });
     let look = look.host(move |_, inputs, outputs| {
         let x = inputs[0].as_ref().unwrap();
         *seen.lock().unwrap() = [x.bytes.as_ptr().addr(), outputs[0].bytes.as_ptr().addr()];
-        let words = x.bytes.as_chunks::<4>().0.iter().zip(outputs[0].bytes.as_chunks_mut::<4>().0);
+        let words = x
+            .bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .zip(outputs[0].bytes.as_chunks_mut::<4>().0);
         for (x, y) in words {
             *y = (2.0 * f32::from_ne_bytes(*x)).to_ne_bytes();
         }
@@ -87,7 +103,12 @@ fn host_memory_of_the_user_is_read_and_written_in_place() {
         assert_eq!(*places.lock().unwrap(), here, "nothing is copied");
     }
     // Without memory of the user's all is as before, and other memory may come.
-    let out = data(&mut session, f32s(&[2], &[5.0, 6.0]), &RunOptions::default()).unwrap();
+    let out = data(
+        &mut session,
+        f32s(&[2], &[5.0, 6.0]),
+        &RunOptions::default(),
+    )
+    .unwrap();
     assert_eq!(*out[0].1.tensor().unwrap(), f32s(&[2], &[10.0, 12.0]));
     let mut c = Words::new(&[0.0; 3]);
     let other = c.import(&mut session, 0, &[3]).unwrap();
@@ -101,7 +122,10 @@ fn host_memory_of_the_user_is_read_and_written_in_place() {
     let Datum::Device(kept) = &out[0].1 else {
         panic!("{out:?} was not kept")
     };
-    assert_eq!(pollster::block_on(kept.read()).unwrap(), f32s(&[2], &[-6.0, 8.0]));
+    assert_eq!(
+        pollster::block_on(kept.read()).unwrap(),
+        f32s(&[2], &[-6.0, 8.0])
+    );
 }
 
 #[test]
@@ -111,13 +135,23 @@ fn memory_that_does_not_fit_is_refused() {
     let mut at = |offset, bytes, dtype, shape: &[usize]| {
         // SAFETY: nothing runs on it.
         let memory = unsafe { UserMemory::new(MemoryHandle::Host(words.start()), offset, bytes) };
-        session.import(&"cpu".into(), dtype, shape, &memory).map(drop).map_err(|e| e.code())
+        session
+            .import(&"cpu".into(), dtype, shape, &memory)
+            .map(drop)
+            .map_err(|e| e.code())
     };
     assert_eq!(at(4, 12, DType::F32, &[3]), Ok(()));
     assert_eq!(at(4, 11, DType::F32, &[3]), Err(ErrorCode::InvalidValue));
-    assert_eq!(at(2, 12, DType::F32, &[3]), Err(ErrorCode::InvalidValue), "an address of no float");
+    assert_eq!(
+        at(2, 12, DType::F32, &[3]),
+        Err(ErrorCode::InvalidValue),
+        "an address of no float"
+    );
     assert_eq!(at(0, 16, DType::String, &[1]), Err(ErrorCode::DType));
-    assert_eq!(at(0, 16, DType::F32, &[usize::MAX, 2]), Err(ErrorCode::Limit));
+    assert_eq!(
+        at(0, 16, DType::F32, &[usize::MAX, 2]),
+        Err(ErrorCode::Limit)
+    );
     let y = words.import(&mut session, 0, &[2]).unwrap();
     let error = data(&mut session, f32s(&[3], &[1.0; 3]), &into("y", &y)).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Shape, "{error}");
@@ -163,7 +197,10 @@ fn a_shape_in_memory_of_the_user_is_read_anew() {
     let shape = s.import(&"cpu".into(), DType::I64, &[2], &memory).unwrap();
     for want in [[2, 2], [4, 1], [1, 4]] {
         words = want.map(|n| i64::try_from(n).unwrap());
-        let inputs = [("x", Datum::from(f32s(&[4], &[1.0; 4]))), ("shape", shape.clone().into())];
+        let inputs = [
+            ("x", Datum::from(f32s(&[4], &[1.0; 4]))),
+            ("shape", shape.clone().into()),
+        ];
         let out = pollster::block_on(s.run_data(&inputs, &RunOptions::default())).unwrap();
         assert_eq!(out[0].1.tensor().unwrap().shape(), want);
     }
@@ -190,7 +227,10 @@ fn outputs_of_control_flow_go_into_memory_of_the_user() {
     let mut words = Words::new(&[0.0; 2]);
     let y = words.import(&mut s, 0, &[2]).unwrap();
     let name = s.outputs()[0].name.clone();
-    let inputs = [("x", f32s(&[2], &[1.0, 2.0]).into()), ("yes", Tensor::from_bools(&[], &[true]).unwrap().into())];
+    let inputs = [
+        ("x", f32s(&[2], &[1.0, 2.0]).into()),
+        ("yes", Tensor::from_bools(&[], &[true]).unwrap().into()),
+    ];
     pollster::block_on(s.run_data(&inputs, &into(&name, &y))).unwrap();
     assert_eq!(words.0, [2.0, 4.0]);
 }
@@ -214,16 +254,29 @@ fn wgpu_takes_no_memory_and_no_queue_of_the_user() {
     let mut words = Words::new(&[1.0, 2.0, 0.0, 0.0]);
     // SAFETY: nothing is imported.
     let memory = unsafe { UserMemory::new(MemoryHandle::Host(words.start()), 0, 8) };
-    let error = s.import(&"wgpu".into(), DType::F32, &[2], &memory).unwrap_err();
-    assert_eq!((error.code(), error.hint()), (ErrorCode::Unsupported, Some("taken by `cpu`")));
-    assert_eq!(s.queue(&"wgpu".into()).unwrap_err().code(), ErrorCode::Unsupported);
-    let (x, y) = (words.import(&mut s, 0, &[2]).unwrap(), words.import(&mut s, 2, &[2]).unwrap());
+    let error = s
+        .import(&"wgpu".into(), DType::F32, &[2], &memory)
+        .unwrap_err();
+    assert_eq!(
+        (error.code(), error.hint()),
+        (ErrorCode::Unsupported, Some("taken by `cpu`"))
+    );
+    assert_eq!(
+        s.queue(&"wgpu".into()).unwrap_err().code(),
+        ErrorCode::Unsupported
+    );
+    let (x, y) = (
+        words.import(&mut s, 0, &[2]).unwrap(),
+        words.import(&mut s, 2, &[2]).unwrap(),
+    );
     let name = s.outputs()[0].name.clone();
     data(&mut s, x, &into(&name, &y)).unwrap();
     drop(y);
     assert_eq!(words.0, [1.0, 2.0, 2.0, 4.0]);
     // SAFETY: the session is refused.
     options.configs.entry("wgpu").queue = Some(unsafe { kilim::CommandQueue::new(1) });
-    let error = pollster::block_on(Runtime::shared().session(g, options)).err().unwrap();
+    let error = pollster::block_on(Runtime::shared().session(g, options))
+        .err()
+        .unwrap();
     assert_eq!(error.code(), ErrorCode::Unsupported);
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-#[cfg(not(target_arch = "wasm32"))]
-use super::{CommandQueue, DeviceTensor, TensorSpec, UserMemory};
 use super::{
     BackendConfig, ContextState, DeviceOptions, StageChange, StageSpec, StageTensors,
     TensorRegistry,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use super::{CommandQueue, DeviceTensor, TensorSpec, UserMemory};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::interrupt::Interrupt;

@@ -62,15 +62,21 @@ impl Session {
     /// The backend does not take memory of this kind.
     fn refuse(&self, backend: BackendIndex, kind: &MemoryKind) -> Error {
         let backends = &self.shared.backends;
-        let own: Vec<_> = backends[backend].memory_kinds().iter().map(ToString::to_string).collect();
+        let own: Vec<_> = backends[backend]
+            .memory_kinds()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let takes = backends.iter().filter(|b| b.memory_kinds().contains(kind));
         let takes: Vec<_> = takes.map(|b| format!("`{}`", b.describe().id)).collect();
         let id = &backends[backend].describe().id;
         let message = format!("the backend `{id}` does not take memory of this kind");
-        let error = unsupported(message).with_got(kind).with_expected(match own.is_empty() {
-            true => "none".to_string(),
-            false => own.join(", "),
-        });
+        let error = unsupported(message)
+            .with_got(kind)
+            .with_expected(match own.is_empty() {
+                true => "none".to_string(),
+                false => own.join(", "),
+            });
         error.with_hint(match takes.is_empty() {
             true => "no backend of the session takes it".to_string(),
             false => format!("taken by {}", takes.join(", ")),
@@ -87,8 +93,10 @@ pub(super) fn check_queue(
 ) -> Result<()> {
     match given.is_none() || context.queue()? == given {
         true => Ok(()),
-        false => Err(unsupported(format!("the backend `{id}` takes no command queue"))
-            .with_hint("leave the `queue` of its options out")),
+        false => Err(
+            unsupported(format!("the backend `{id}` takes no command queue"))
+                .with_hint("leave the `queue` of its options out"),
+        ),
     }
 }
 

@@ -28,7 +28,11 @@ impl CpuExecutable {
     ///
     /// # Errors
     /// `Shape` where the memory is for another tensor, `State` where it is not the host's.
-    pub(super) fn write_users(&mut self, tensor: TensorIndex, memory: &DeviceTensor) -> Result<bool> {
+    pub(super) fn write_users(
+        &mut self,
+        tensor: TensorIndex,
+        memory: &DeviceTensor,
+    ) -> Result<bool> {
         let view = self.users_view(tensor, memory)?;
         let root = self.prepared.tensors.root(tensor);
         let writes = matches!(self.holders[root], Holder::Output(_));

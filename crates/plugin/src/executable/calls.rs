@@ -108,7 +108,8 @@ impl PluginExecutable {
         self.fits(tensor, memory.dtype, &memory.shape)?;
         let root = self.stage.0.root(tensor);
         if let Some(place) = host::users(memory) {
-            let free = self.location(root) == Some(Location::Output) && !self.attached.is_users(root);
+            let free =
+                self.location(root) == Some(Location::Output) && !self.attached.is_users(root);
             if free {
                 self.attached.lend(root, memory.clone());
                 self.attach(root, place)?;

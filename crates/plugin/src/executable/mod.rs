@@ -251,7 +251,8 @@ impl Executable for PluginExecutable {
 
     fn takes(&self, data: &DeviceTensor) -> bool {
         let on_host = || host::is_attached(&self.stage.0);
-        (host::users(data).is_some() && on_host()) || KeptTensor::of(data, &self.context.library).is_some()
+        (host::users(data).is_some() && on_host())
+            || KeptTensor::of(data, &self.context.library).is_some()
     }
 
     fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
-use kilim_plugin_abi::guest::{Handle, HandleKind, Mapping, UserMemory};
 use kilim_plugin_abi::guest::{
     Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef, OptionKind,
     OutputInfo, Result, Settings,
 };
+#[cfg(target_os = "linux")]
+use kilim_plugin_abi::guest::{Handle, HandleKind, Mapping, UserMemory};
 use kilim_plugin_abi::{MEMORY_DEVICE, MEMORY_HOST};
 
 /// `KILIM_INT64`.

@@ -9,7 +9,14 @@ use std::ptr::NonNull;
 use kilim_plugin_abi::guest::{Failure, Mapping, Result};
 
 unsafe extern "C" {
-    fn mmap(at: *mut c_void, bytes: usize, use_: c_int, how: c_int, fd: c_int, from: i64) -> *mut c_void;
+    fn mmap(
+        at: *mut c_void,
+        bytes: usize,
+        use_: c_int,
+        how: c_int,
+        fd: c_int,
+        from: i64,
+    ) -> *mut c_void;
     fn munmap(at: *mut c_void, bytes: usize) -> c_int;
 }
 
@@ -47,7 +54,10 @@ impl Drop for Map {
 pub fn map(fd: i32, offset: usize, bytes: usize) -> Result<Mapping> {
     // SAFETY: the descriptor is the user's, who keeps it open during the call; it is not closed here.
     let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
-    let length = file.metadata().map_err(|e| Failure::invalid(e.to_string()))?.len();
+    let length = file
+        .metadata()
+        .map_err(|e| Failure::invalid(e.to_string()))?
+        .len();
     let end = offset.saturating_add(bytes);
     if length < end as u64 {
         return Err(Failure::invalid(format!("the file has {length} bytes")));
