@@ -5,7 +5,9 @@ use std::ptr::NonNull;
 
 use kilim::{CommandQueue, DType, Datum, ErrorCode, Keep, MemoryHandle};
 
-use crate::handles::{Words, bring, get, import, in_file, into, memory_file, part, put, run_on};
+use crate::user_memory::{
+    Words, bring, get, import, in_file, into, memory_file, part, put, run_on,
+};
 use crate::*;
 
 const FEATURES: [&str; 3] = ["", "queued", "host,queued"];
