@@ -204,7 +204,7 @@ fn host_memory_of_the_user_is_not_copied() {
     }
 }
 
-/// `e = exp(relu(x))` on `cpu`, `x` itself, and `r = relu(x)`, all three of which go into files.
+/// `e = exp(relu(x))` on `cpu`, `x` itself, and `r = relu(x)`, and all three go into files.
 #[test]
 fn what_another_backend_computes_passes_over_the_host() {
     let handles = Handles::new("others", &[]);
