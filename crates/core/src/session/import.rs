@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Handle, Keep, Session};
-use crate::backend::{BackendContext, BackendId, CommandQueue, MemoryKind, TensorSpec, UserMemory};
+use crate::backend::{
+    Backend, BackendContext, BackendId, CommandQueue, MemoryKind, TensorSpec, UserMemory,
+};
 use crate::builtin::Port;
 use crate::device_tensor::DeviceTensor;
 use crate::dtype::DType;
@@ -87,10 +89,11 @@ impl Session {
 /// # Errors
 /// `Unsupported` where a context does not use the queue that it was given.
 pub(super) fn check_queue(
-    id: &BackendId,
+    backend: &Arc<dyn Backend>,
     given: Option<CommandQueue>,
     context: &dyn BackendContext,
 ) -> Result<()> {
+    let id = &backend.describe().id;
     match given.is_none() || context.queue()? == given {
         true => Ok(()),
         false => Err(

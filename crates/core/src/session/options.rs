@@ -100,20 +100,19 @@ impl SessionOptions {
         backend: &Arc<dyn Backend>,
         arena: Arena,
     ) -> Result<Box<dyn BackendContext>> {
-        let id = &backend.describe().id;
         let config = ContextConfig {
             arena: Some(arena),
             backend: self.config(backend)?,
             device: self.device(backend)?,
             #[cfg(not(target_arch = "wasm32"))]
-            queue: self.configs.get(id).queue,
+            queue: self.configs.get(&backend.describe().id).queue,
             limits: self.limits.clone(),
             tuned: self.tuning.of(&backend.describe().key()),
             ..self.context.clone()
         };
         let context = backend.create_context(&config)?;
         #[cfg(not(target_arch = "wasm32"))]
-        super::import::check_queue(id, config.queue, &*context)?;
+        super::import::check_queue(backend, config.queue, &*context)?;
         Ok(context)
     }
 
