@@ -189,14 +189,13 @@ fn a_shape_in_memory_of_the_user_is_read_anew() {
     g.outputs.push(out);
     let mut s = session(g).unwrap();
     let mut words = [2i64, 2];
+    let start = NonNull::from(&mut words);
     // SAFETY: the words are there until the end, and used between runs.
-    let memory = unsafe {
-        let start = NonNull::from(&mut words).cast();
-        UserMemory::new(MemoryHandle::Host(start), 0, 16)
-    };
+    let memory = unsafe { UserMemory::new(MemoryHandle::Host(start.cast()), 0, 16) };
     let shape = s.import(&"cpu".into(), DType::I64, &[2], &memory).unwrap();
     for want in [[2, 2], [4, 1], [1, 4]] {
-        words = want.map(|n| i64::try_from(n).unwrap());
+        // SAFETY: no run uses the words now.
+        unsafe { start.write(want.map(|n| i64::try_from(n).unwrap())) };
         let inputs = [
             ("x", Datum::from(f32s(&[4], &[1.0; 4]))),
             ("shape", shape.clone().into()),
