@@ -153,6 +153,26 @@ typedef struct KilimDtypeGrade {
     int32_t grade;
 } KilimDtypeGrade;
 
+/* How memory of the user's is named. */
+enum {
+    /* KilimHandle.value is the address of host memory. */
+    KILIM_HANDLE_HOST = 1,
+    /* A file descriptor of a dma-buf. */
+    KILIM_HANDLE_DMA_BUF = 2,
+    /* A file descriptor of a dma-buf that the host must neither read nor write. */
+    KILIM_HANDLE_DMA_BUF_PROTECTED = 3,
+    /* An AHardwareBuffer *. */
+    KILIM_HANDLE_HARDWARE_BUFFER = 4,
+    /* What the backend knows the memory by, a cl_mem for instance, of the kind that KilimHandleKind.name says. */
+    KILIM_HANDLE_OWN = 5,
+};
+
+typedef struct KilimHandleKind {
+    int32_t kind;
+    /* The backend's own name for a KILIM_HANDLE_OWN, "cl_mem" for instance; NULL for every other kind. */
+    const char *name;
+} KilimHandleKind;
+
 /* What a backend says of itself. Everything is filled with a default before. */
 typedef struct KilimDescription {
     /* The device in words. */
@@ -186,7 +206,25 @@ typedef struct KilimDescription {
     int32_t quantized;
     /* Where the backend computes; KILIM_MEMORY_DEVICE by default. KILIM_MEMORY_HOST takes `attach`. */
     int32_t memory;
+
+    /* What follows is there where KILIM_HOST_HAS(host, import_memory). */
+
+    /* The kinds of the user's memory that `import_memory` takes. With KILIM_MEMORY_HOST, KILIM_HANDLE_HOST is taken without
+     * it: the memory comes by `attach`. */
+    size_t handle_kind_count;
+    const KilimHandleKind *handle_kinds;
 } KilimDescription;
+
+/* Memory of the user's that a tensor lies in. */
+typedef struct KilimHandle {
+    KilimHandleKind kind;
+    /* An address, a file descriptor, or what the backend knows the memory by. */
+    uint64_t value;
+    /* The tensor begins `offset` bytes behind the beginning of the memory. From there on it may use `bytes` bytes, which are
+     * at least KilimTensor.bytes. */
+    size_t offset;
+    size_t bytes;
+} KilimHandle;
 
 /* Where a backend's tensors are. */
 enum {
@@ -342,6 +380,12 @@ typedef struct KilimContextOptions {
     /* A value for each of the backend's own options, in the order of their names. */
     size_t setting_count;
     const KilimSetting *settings;
+
+    /* What follows is there where KILIM_HOST_HAS(host, queue). */
+
+    /* The user's command queue, which the backend is to use; NULL where it takes one of its own. It lives longer than the
+     * context. Kilim refuses a context whose `queue` is another one. */
+    const uint64_t *queue;
 } KilimContextOptions;
 
 /* What a task does. */
@@ -492,7 +536,7 @@ typedef struct KilimBackend {
     KilimStatus (*evaluate)(void *self, const KilimNode *node, void *const *outputs, KilimMessage *error);
 
     /* Needed with KILIM_MEMORY_HOST: where the elements of a tensor of the place KILIM_INPUT or KILIM_OUTPUT are until the
-     * run has ended, at a multiple of 8 bytes. Such tensors are neither written nor read; those that other backends read
+     * run has ended, at a multiple of 8 bytes. A second call for an output before the run takes the place of the first. Such tensors are neither written nor read; those that other backends read
      * or write within the stage are. */
     KilimStatus (*attach)(void *self, void *executable, size_t tensor, void *data, size_t bytes, KilimMessage *error);
 
@@ -526,6 +570,29 @@ typedef struct KilimBackend {
     /* Optional: 1 where the library has a constant of a context, by its key, in a form of its own and reads the elements that
      * `prepare` gave no more. Asked after `prepare` where nothing is planned later; Kilim lets go of the elements then. */
     int32_t (*is_packed)(void *self, void *context, uint64_t key);
+
+    /* Optional, but all three together, and with `keep`: tensors in memory of the user's. `import_memory` makes a kept tensor of a
+     * handle of one of KilimDescription.handle_kinds, which lies in that memory: `use` and `read_kept` see the elements that
+     * are there when they do their work, not those of before. What the backend needs of the handle it takes during this call,
+     * by dup or AHardwareBuffer_acquire for instance, and gives back in `release_kept`: the user may close a file descriptor
+     * then. Host memory stays until `release_kept`. KILIM_INVALID_VALUE where the memory is smaller than the handle says.
+     *
+     * `keep_in` is called after `begin` and before the first `run`: until `end`, the elements of a tensor go into an imported
+     * one of the same element type and size, where they are computed or by a copy on the device. They are there
+     * when the work of the run is done; `read` and `copy` of the tensor go on as they were. KILIM_UNSUPPORTED where they cannot
+     * go there: Kilim then brings them by `read` and `write_kept`, which gives an imported tensor elements from the host.
+     *
+     * With KILIM_MEMORY_HOST, `use` and `keep_in` come instead of `attach`, for tensors of the places KILIM_INPUT and
+     * KILIM_OUTPUT, or after it, and the last call counts. */
+    KilimStatus (*import_memory)(void *self, void *context, const KilimTensor *tensor, const KilimHandle *handle, void **kept,
+                                 KilimMessage *error);
+    KilimStatus (*keep_in)(void *self, void *executable, size_t tensor, void *kept, KilimMessage *error);
+    KilimStatus (*write_kept)(void *self, void *kept, const void *data, size_t bytes, KilimMessage *error);
+
+    /* Optional: the command queue on which the work of a context is done in the order in which it is given, a
+     * cl_command_queue for instance; that of KilimContextOptions.queue where there is one. KILIM_UNSUPPORTED where there is
+     * none. */
+    KilimStatus (*queue)(void *self, void *context, uint64_t *queue, KilimMessage *error);
 } KilimBackend;
 
 /* Who asks for a backend. */

@@ -25,6 +25,11 @@ const PLACES: &[(&str, &str)] = &[
     ("host/src/backend/prepared.rs", "a node's tensors, alone"),
     ("core/src/memory/host.rs", "the memory of arenas"),
     ("core/src/tensor/bytes.rs", "aligned bytes"),
+    ("core/src/user_memory.rs", "memory of the user's"),
+    (
+        "core/src/backend/command_queue.rs",
+        "command queues by their handles",
+    ),
     ("web/src/memory.rs", "the allocator of the web build"),
     // What a driver compiled is handed back to it unchecked.
     ("core/src/backend/mod.rs", "caches of drivers"),

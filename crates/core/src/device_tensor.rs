@@ -32,6 +32,23 @@ pub trait DeviceHandle: Any + MaybeSend + MaybeSync {
     /// `Device` where the device is gone or fails, `Limit` where memory is short.
     fn read<'a>(&'a self, tensor: &'a DeviceTensor) -> LocalFuture<'a, Result<Tensor>>;
 
+    /// Whether the elements lie in memory of the user's ([`crate::Session::import`]), which a run may write an output into.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn is_users(&self) -> bool {
+        false
+    }
+
+    /// Writes `data`, of the element type and shape of `tensor`, into memory of the user's.
+    ///
+    /// # Errors
+    /// `Unsupported` where the elements lie elsewhere or the host cannot write them, `Device` where the device fails.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn write(&self, tensor: &DeviceTensor, data: &Tensor) -> Result<()> {
+        let _ = data;
+        let message = format!("writing a tensor of `{}`", tensor.backend);
+        Err(crate::error::unsupported(message))
+    }
+
     /// The elements where they are on the host already.
     fn on_host(&self) -> Option<&Tensor> {
         None
@@ -85,6 +102,8 @@ impl PartialEq for DeviceTensor {
         same && self.dtype == other.dtype && self.shape == other.shape
     }
 }
+
+impl Eq for DeviceTensor {}
 
 impl fmt::Debug for DeviceTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

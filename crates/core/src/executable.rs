@@ -88,6 +88,19 @@ pub trait Executable: Any + MaybeSend {
         ))
     }
 
+    /// Has the elements of a tensor go into memory of the user's in this run, a tensor that this executable takes and that is
+    /// of the same element type and shape: where they are computed, if that can be. They are there when everything that was
+    /// submitted is done. Called before the parts of a run, and forgotten with its end. False where the tensor cannot go
+    /// there, such as one that no kernel writes, or whose bytes go elsewhere already: it is then exported or read.
+    ///
+    /// # Errors
+    /// `Shape` where the memory is for another tensor, `Device` where the device fails.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn export_into(&mut self, tensor: TensorIndex, memory: &DeviceTensor) -> Result<bool> {
+        let _ = (tensor, memory);
+        Ok(false)
+    }
+
     /// Called after a run of the stage, also one that has failed: whatever is still only recorded is
     /// submitted.
     fn execute_end(&mut self) -> Result<()> {

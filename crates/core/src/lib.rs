@@ -38,7 +38,11 @@ pub mod tensor;
 pub mod testing;
 mod threading;
 pub mod tuning;
+#[cfg(not(target_arch = "wasm32"))]
+mod user_memory;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use backend::CommandQueue;
 pub use backend::{Backend, BackendContext, BackendRegistry};
 pub use datum::{Datum, Form, Kind, Map};
 pub use device_tensor::DeviceTensor;
@@ -58,3 +62,5 @@ pub use report::Report;
 pub use session::{Keep, Port, RunOptions, Session, SessionOptions};
 pub use tensor::Tensor;
 pub use tuning::Tuning;
+#[cfg(not(target_arch = "wasm32"))]
+pub use user_memory::{MemoryHandle, MemoryKind, UserMemory};

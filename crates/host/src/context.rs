@@ -8,6 +8,8 @@ use kilim_core::backend::{
     BackendContext, ConstantKey, ContextState, Executable, Location, NodeSpec, RawConstants,
     StageChange, StageSpec, StageTensors,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::backend::{DeviceTensor, InHost, TensorSpec, UserMemory};
 use kilim_core::ids::{PerKernel, PerTensor, TensorIndex};
 use kilim_core::interrupt::Meter;
 use kilim_core::memory::{Claim, MemoryMode, Storage};
@@ -173,6 +175,11 @@ impl CpuContext {
 }
 
 impl BackendContext for CpuContext {
+    #[cfg(not(target_arch = "wasm32"))]
+    fn import(&mut self, tensor: &TensorSpec, memory: &UserMemory) -> Result<DeviceTensor> {
+        InHost::tensor(memory, tensor.dtype, &tensor.shape)
+    }
+
     fn state(&self) -> &ContextState {
         &self.state
     }

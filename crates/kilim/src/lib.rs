@@ -28,6 +28,8 @@ pub use kilim_core::{
     Fact, Form, Graph, Keep, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result,
     RunOptions, Session, SessionOptions, Shape, Tensor, Variable,
 };
+#[cfg(not(target_arch = "wasm32"))]
+pub use kilim_core::{CommandQueue, MemoryHandle, MemoryKind, UserMemory};
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]
 pub use kilim_simd_cpu::{roofline, stir};

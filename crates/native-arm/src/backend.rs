@@ -141,6 +141,10 @@ impl Backend for AclBackend {
         self.supports_as_it_is(half)
     }
 
+    fn memory_kinds(&self) -> &[kilim_core::MemoryKind] {
+        self.host.memory_kinds()
+    }
+
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         if let Some(threads) = config.threads {
             self.library.set_threads(threads);

@@ -5,6 +5,7 @@
 
 mod data;
 mod device;
+mod handles;
 mod subgraph;
 
 use std::ffi::CStr;
@@ -13,6 +14,7 @@ use crate::{self as abi, Cost, Status};
 
 pub use data::{Data, Element};
 pub use device::{Description, OptionDef, OptionKind, Settings};
+pub use handles::{Handle, HandleKind, Mapping, UserMemory};
 pub use subgraph::{Change, NewNode, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
 
 /// Why something is refused or has failed.
@@ -27,6 +29,14 @@ impl Failure {
     pub fn unsupported(text: impl Into<String>) -> Failure {
         Failure {
             status: abi::UNSUPPORTED,
+            text: text.into(),
+        }
+    }
+
+    /// What was given is out of its domain, such as memory that is smaller than it is said to be.
+    pub fn invalid(text: impl Into<String>) -> Failure {
+        Failure {
+            status: abi::INVALID_VALUE,
             text: text.into(),
         }
     }
@@ -183,6 +193,25 @@ pub trait Guest: Send + Sync + Sized + 'static {
     fn allocate(&self, bytes: usize) -> Result<Option<Memory>> {
         let _ = bytes;
         Ok(None)
+    }
+
+    /// The kinds of the user's memory that kernels may compute in, asked once.
+    fn handle_kinds(&self) -> Vec<HandleKind> {
+        Vec::new()
+    }
+
+    /// Memory of the user's at addresses of the host, in which kernels read and write a tensor. It is of one of
+    /// [`Guest::handle_kinds`] other than [`HandleKind::Host`].
+    fn import(&self, memory: &UserMemory, settings: &Settings) -> Result<Mapping> {
+        let _ = (memory, settings);
+        Err(Failure::unsupported("no memory is imported"))
+    }
+
+    /// The command queue of sessions with these settings: the one that was given ([`Settings::queue`]), or one of the backend's
+    /// own. `None` where the backend knows no queues; one that a user gives is then refused.
+    fn queue(&self, settings: &Settings) -> Option<u64> {
+        let _ = settings;
+        None
     }
 
     /// What a node costs that the backend runs; `estimate` is Kilim's own figure.

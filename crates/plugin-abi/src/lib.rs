@@ -7,10 +7,12 @@
 #[doc(hidden)]
 pub mod glue;
 pub mod guest;
+mod handles;
 mod numbers;
 
 use std::ffi::{c_char, c_void};
 
+pub use handles::{Handle, HandleKind};
 pub use numbers::*;
 
 /// `KilimStatus`: how a call ended, [`OK`] or one of the others.
@@ -97,6 +99,8 @@ pub struct Description {
     pub half: i32,
     pub quantized: i32,
     pub memory: i32,
+    pub handle_kind_count: usize,
+    pub handle_kinds: *const HandleKind,
 }
 
 impl Description {
@@ -119,6 +123,8 @@ impl Description {
         half: HALF_BY_GRADE,
         quantized: QUANTIZED_EXACT,
         memory: MEMORY_DEVICE,
+        handle_kind_count: 0,
+        handle_kinds: std::ptr::null(),
     };
 }
 
@@ -220,6 +226,7 @@ pub struct ContextOptions {
     pub timers: i32,
     pub setting_count: usize,
     pub settings: *const Setting,
+    pub queue: *const u64,
 }
 
 /// `KilimOutput`: element type and shape of an output; -1 for what is not known.
@@ -382,6 +389,28 @@ pub struct Backend {
         ) -> Status,
     >,
     pub is_packed: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, u64) -> i32>,
+    pub import_memory: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut c_void,
+            *const Tensor,
+            *const Handle,
+            *mut *mut c_void,
+            *mut Message,
+        ) -> Status,
+    >,
+    pub keep_in: Option<OnKept>,
+    pub write_kept: Option<
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut c_void,
+            *const c_void,
+            usize,
+            *mut Message,
+        ) -> Status,
+    >,
+    pub queue:
+        Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u64, *mut Message) -> Status>,
 }
 
 impl Backend {
@@ -433,6 +462,10 @@ impl Backend {
         replica: None,
         replicate: None,
         is_packed: None,
+        import_memory: None,
+        keep_in: None,
+        write_kept: None,
+        queue: None,
     };
 }
 

@@ -62,6 +62,17 @@ pub const MEMORY_DEVICE: i32 = 1;
 /// `KILIM_MEMORY_HOST`: a backend reads and writes host memory in place.
 pub const MEMORY_HOST: i32 = 2;
 
+/// `KILIM_HANDLE_HOST`, a kind of a [`crate::Handle`]: the address of host memory.
+pub const HANDLE_HOST: i32 = 1;
+/// `KILIM_HANDLE_DMA_BUF`: a file descriptor of a dma-buf.
+pub const HANDLE_DMA_BUF: i32 = 2;
+/// `KILIM_HANDLE_DMA_BUF_PROTECTED`: a file descriptor of a dma-buf that the host must neither read nor write.
+pub const HANDLE_DMA_BUF_PROTECTED: i32 = 3;
+/// `KILIM_HANDLE_HARDWARE_BUFFER`: an `AHardwareBuffer *`.
+pub const HANDLE_HARDWARE_BUFFER: i32 = 4;
+/// `KILIM_HANDLE_OWN`: a kind of the backend's own, by its name.
+pub const HANDLE_OWN: i32 = 5;
+
 /// `KILIM_NCHW`, a layout of spatial tensors: channels first.
 pub const NCHW: i32 = 1;
 /// `KILIM_NHWC`: channels last.

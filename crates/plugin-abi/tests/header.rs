@@ -43,7 +43,11 @@ fn the_header_says_what_the_types_say() {
         kernel_start = "kernel_start", transfer_start = "transfer_start",
         transfer_bytes_per_second = "transfer_bytes_per_second", layout_count = "layout_count",
         layouts = "layouts", dynamic_shapes = "dynamic_shapes", half = "half", quantized = "quantized",
-        memory = "memory",
+        memory = "memory", handle_kind_count = "handle_kind_count", handle_kinds = "handle_kinds",
+    });
+    layout!(text, HandleKind, "KilimHandleKind", { kind = "kind", name = "name" });
+    layout!(text, Handle, "KilimHandle", {
+        kind = "kind", value = "value", offset = "offset", bytes = "bytes",
     });
     layout!(text, Subgraph, "KilimSubgraph", {
         tensor_count = "tensor_count", tensors = "tensors", escapes = "escapes", step_count = "step_count",
@@ -70,7 +74,7 @@ fn the_header_says_what_the_types_say() {
     layout!(text, ContextOptions, "KilimContextOptions", {
         threads = "threads", spare_memory = "spare_memory", layout = "layout",
         dynamic_shapes = "dynamic_shapes", half = "half", quantized = "quantized", timers = "timers",
-        setting_count = "setting_count", settings = "settings",
+        setting_count = "setting_count", settings = "settings", queue = "queue",
     });
     layout!(text, Output, "KilimOutput", { dtype = "dtype", rank = "rank", shape = "shape" });
     layout!(text, Operator, "KilimOperator", {
@@ -89,6 +93,7 @@ fn the_header_says_what_the_types_say() {
         is_lost = "is_lost", reopen = "reopen", optimise = "optimise", evaluate = "evaluate", attach = "attach",
         node_layout = "node_layout", choice = "choice", schedule = "schedule", replica = "replica",
         replicate = "replicate", is_packed = "is_packed",
+        import_memory = "import_memory", keep_in = "keep_in", write_kept = "write_kept", queue = "queue",
     });
     layout!(text, Host, "KilimHost", { version = "version", size = "size", release = "release" });
     text += &format!(

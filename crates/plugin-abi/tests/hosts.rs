@@ -186,6 +186,7 @@ fn a_host_of_today_hears_and_tells_everything() {
         timers: 0,
         setting_count: settings.len(),
         settings: settings.as_ptr(),
+        queue: std::ptr::null(),
     };
     assert_eq!(heard(backend, &options), "Some(3) true 2 exact Some(8)");
 }
@@ -211,6 +212,7 @@ fn a_host_of_before_options_is_told_what_it_knows() {
         timers: 0,
         setting_count: 7,
         settings: std::ptr::dangling(),
+        queue: std::ptr::dangling(),
     };
     assert_eq!(heard(backend, &options), "None false 0  None");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, Backend, BackendContext, BackendId, ContextConfig, Description, DeviceOption,
-    LocalFuture, NodeLayouts, NodeSpec, Optimizer, Refusal,
+    LocalFuture, MemoryKind, NodeLayouts, NodeSpec, Optimizer, Refusal,
 };
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Cost, CustomOperator};
@@ -31,6 +31,7 @@ const SAVES: usize = 4;
 /// See [`Backend`].
 pub struct PluginBackend {
     pub description: Description,
+    memory_kinds: Vec<MemoryKind>,
     options: Vec<DeviceOption>,
     pub operators: Vec<Arc<CustomOperator>>,
     pub library: Arc<Library>,
@@ -44,10 +45,11 @@ impl PluginBackend {
     pub fn new(id: BackendId, library: Library) -> Result<PluginBackend> {
         let library = Arc::new(library);
         let options = options(&id, &library)?;
-        let description = describe(id, &library)?;
+        let (description, memory_kinds) = describe(id, &library)?;
         let operators = operators(&library);
         Ok(PluginBackend {
             description,
+            memory_kinds,
             options,
             operators,
             library,
@@ -164,6 +166,10 @@ impl Backend for PluginBackend {
         let id = self.description.id.clone();
         let scheduler = PluginScheduler::of(id, &self.library)?;
         Some(Arc::new(scheduler))
+    }
+
+    fn memory_kinds(&self) -> &[MemoryKind] {
+        &self.memory_kinds
     }
 
     fn evaluate(&self, node: &NodeSpec, interrupt: &Interrupt) -> Option<Result<Vec<Tensor>>> {

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use kilim_core::backend::{
-    Allocator, BackendContext, BackendId, ConstantKey, ContextConfig, ContextState, Description,
-    Executable, LocalFuture, Location, NodeSpec, RawConstants, StageSpec, StageTensors,
+    Allocator, BackendContext, BackendId, CommandQueue, ConstantKey, ContextConfig, ContextState,
+    Description, DeviceTensor, Executable, LocalFuture, Location, Memory, NodeSpec, RawConstants,
+    StageSpec, StageTensors, TensorSpec, UserMemory,
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{Claim, Storage};
@@ -128,6 +129,8 @@ pub struct PluginContext {
     /// The arena stays empty where the library allocates for itself.
     state: ContextState,
     alignment: usize,
+    /// Where the library computes.
+    computes: Memory,
 }
 
 impl PluginContext {
@@ -164,6 +167,7 @@ impl PluginContext {
             }),
             state: ContextState::new(allocator, config),
             alignment: description.alignment,
+            computes: description.memory,
         })
     }
 }
@@ -263,6 +267,15 @@ impl BackendContext for PluginContext {
         .map(|e| Box::new(e) as Box<dyn Executable>)
     }
 
+    fn import(&mut self, tensor: &TensorSpec, memory: &UserMemory) -> Result<DeviceTensor> {
+        self.handle
+            .import((&self.id, self.computes), tensor, memory)
+    }
+
+    fn queue(&self) -> Result<Option<CommandQueue>> {
+        self.handle.queue(&self.id)
+    }
+
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
         let what = format!("`{}` did not finish", self.id);
         self.handle.wait_finish(what)
@@ -275,6 +288,7 @@ impl BackendContext for PluginContext {
             handle: Arc::new(self.handle.replica()?),
             state: self.state.replica(),
             alignment: self.alignment,
+            computes: self.computes,
         }))
     }
 

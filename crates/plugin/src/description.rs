@@ -1,19 +1,21 @@
 //! What a library says of its backend.
 
 use kilim_core::backend::{
-    BackendConfig, BackendId, DataLayout, Description, Grade, Half, Memory, Quantized, Speed,
+    BackendConfig, BackendId, DataLayout, Description, Grade, Half, Memory, MemoryKind, Quantized,
+    Speed,
 };
 use kilim_core::{DType, Error, ErrorCode, Result};
 use kilim_plugin_abi as abi;
 
 use crate::encode::dtype;
 use crate::library::{Library, owned};
+use crate::user_memory;
 
-/// Asks the library; what it does not say has defaults.
+/// What a library says of its backend, and the kinds of the user's memory that it takes. What it does not say has defaults.
 ///
 /// # Errors
-/// `NoBackend` where an alignment, a speed or a time cannot be.
-pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
+/// `NoBackend` where an alignment, a speed or a time cannot be, or a kind that it does not import.
+pub fn describe(id: BackendId, library: &Library) -> Result<(Description, Vec<MemoryKind>)> {
     let mut told = abi::Description::UNSAID;
     if let Some(describe) = library.table.describe {
         // SAFETY: a function of the table, with its own `this`.
@@ -67,7 +69,12 @@ pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
         let message = format!("the backend `{id}` describes a config that cannot be");
         Error::new(ErrorCode::NoBackend, message)
     })?;
-    Ok(Description {
+    let kinds = user_memory::kinds(&told, memory, library);
+    let kinds = kinds.ok_or_else(|| {
+        let message = format!("the backend `{id}` describes memory that it cannot import");
+        Error::new(ErrorCode::NoBackend, message)
+    })?;
+    let description = Description {
         device: device.unwrap_or_else(|| "a plug-in".to_string()),
         id,
         memory,
@@ -83,7 +90,8 @@ pub fn describe(id: BackendId, library: &Library) -> Result<Description> {
             transfer_bytes_per_second: told.transfer_bytes_per_second,
         },
         config,
-    })
+    };
+    Ok((description, kinds))
 }
 
 /// What the library offers; `None` where it names something that the interface does not have.

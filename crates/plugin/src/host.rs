@@ -1,10 +1,10 @@
 //! Tensors of a stage in host memory, which a library reads and writes in place.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use kilim_core::backend::{Location, StageSpec};
+use kilim_core::backend::{DeviceTensor, InHost, Location, StageSpec, TensorSlot};
 use kilim_core::ids::TensorIndex;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
@@ -18,6 +18,10 @@ pub struct Attached {
     /// Elements that are only read: shared, or copied where they lie at another alignment.
     inputs: HashMap<TensorIndex, Tensor>,
     outputs: HashMap<TensorIndex, Output>,
+    /// Inputs and outputs in host memory of the user's.
+    users: HashMap<TensorIndex, DeviceTensor>,
+    /// Inputs and outputs that are not attached, but in memory that the library keeps.
+    given: HashSet<TensorIndex>,
 }
 
 enum Output {
@@ -58,6 +62,28 @@ impl Attached {
         Ok(place)
     }
 
+    /// Has an input or an output be in host memory of the user's for the run.
+    pub fn lend(&mut self, root: TensorIndex, memory: DeviceTensor) {
+        self.outputs.remove(&root);
+        self.users.insert(root, memory);
+    }
+
+    /// Has an input or an output be in memory that the library keeps.
+    pub fn give(&mut self, root: TensorIndex) {
+        self.outputs.remove(&root);
+        self.given.insert(root);
+    }
+
+    /// Whether an input or an output is in memory of the user's.
+    pub fn is_users(&self, root: TensorIndex) -> bool {
+        self.users.contains_key(&root) || self.given.contains(&root)
+    }
+
+    /// Whether a tensor [is in host memory](Attached::has) in this run.
+    pub fn holds(&self, stage: &StageSpec, tensor: TensorIndex) -> bool {
+        Attached::has(stage, tensor) && !self.given.contains(&stage.root(tensor))
+    }
+
     /// Whether a tensor, or the one whose bytes it is, is in host memory.
     pub fn has(stage: &StageSpec, tensor: TensorIndex) -> bool {
         let there = stage.tensors.get(tensor).is_some();
@@ -74,6 +100,9 @@ impl Attached {
     /// # Errors
     /// `State` where there is no room of as many bytes.
     pub fn fill(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
+        if let Some(memory) = self.users.get(&tensor) {
+            return memory.handle.write(memory, data);
+        }
         let bytes = data.read()?;
         match self.outputs.get_mut(&tensor) {
             Some(Output::Room(room)) if room.len() == bytes.len() => {
@@ -97,6 +126,9 @@ impl Attached {
         if let Some(input) = self.inputs.get(&root) {
             return input.reshaped(shape);
         }
+        if let Some(memory) = self.users.get(&root) {
+            return InHost::copied(memory)?.reshaped(shape);
+        }
         let spec = &stage.tensors[root].spec;
         let read = match self.outputs.remove(&root).ok_or_else(missing)? {
             Output::Room(room) => Tensor::from_bytes(spec.dtype, &spec.shape, Arc::new(room))?,
@@ -108,14 +140,29 @@ impl Attached {
 
     /// Whether the library is attached to nothing.
     pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty() && self.outputs.is_empty()
+        self.inputs.is_empty() && self.outputs.is_empty() && self.users.is_empty()
     }
 
     /// Lets go of everything when the run has ended.
     pub fn clear(&mut self) {
         self.inputs.clear();
         self.outputs.clear();
+        self.users.clear();
+        self.given.clear();
     }
+}
+
+/// Whether a stage has tensors that are attached, as those of a library that computes in host memory have.
+pub fn is_attached(stage: &StageSpec) -> bool {
+    let attached = |slot: &TensorSlot| matches!(slot.location, Location::Input | Location::Output);
+    stage.tensors.iter().any(attached)
+}
+
+/// Where a tensor in host memory of the user's is; `None` for every other one, and at another alignment.
+pub fn users(tensor: &DeviceTensor) -> Option<Place> {
+    let (start, bytes) = InHost::place(tensor)?;
+    let aligned = start.addr().get().is_multiple_of(ALIGNMENT);
+    aligned.then(|| (start.as_ptr().cast(), bytes))
 }
 
 /// The tensors of a stage that leave it in host memory.

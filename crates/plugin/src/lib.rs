@@ -3,7 +3,7 @@
 //! `search` finds and opens a library, `trial` finds out which libraries crash. `backend` makes a [`kilim_core::Backend`] of
 //! one: `description` is what it says of itself, `options` what users can ask of it, `operators` what it brings, `rewrite` what it makes of connected nodes, `context` a
 //! session's part of it, `executable` runs stages, `host` has what these share with the host, `memory` has the blocks that these lie in, `kept` the tensors that outlive
-//! them. `encode` puts nodes into C, `stage` stages, `attributes` what an operator
+//! them, `user_memory` those in memory of the user's. `encode` puts nodes into C, `stage` stages, `attributes` what an operator
 //! says of itself.
 #![cfg(not(target_arch = "wasm32"))]
 
@@ -25,6 +25,7 @@ mod schedule;
 mod search;
 mod stage;
 mod trial;
+mod user_memory;
 
 pub use attributes::attributes;
 pub use search::{PATH_VARIABLE, file_names, find, list, searched};

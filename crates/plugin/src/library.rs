@@ -136,6 +136,9 @@ impl Library {
         let planned = table.allocate.is_some() || table.release.is_some() || table.bind.is_some();
         let keeps = table.keep.is_some() || table.use_kept.is_some();
         let keeps = keeps || table.read_kept.is_some() || table.release_kept.is_some();
+        let imports = table.import_memory.is_some() || table.keep_in.is_some();
+        let imports = imports || table.write_kept.is_some();
+        let keeps = keeps || imports;
         let contexts = table.create_context.is_some() || table.replica.is_some();
         let needed = [
             ("supports", table.supports.is_some()),
@@ -162,6 +165,9 @@ impl Library {
             ("use", !keeps || table.use_kept.is_some()),
             ("read_kept", !keeps || table.read_kept.is_some()),
             ("release_kept", !keeps || table.release_kept.is_some()),
+            ("import_memory", !imports || table.import_memory.is_some()),
+            ("keep_in", !imports || table.keep_in.is_some()),
+            ("write_kept", !imports || table.write_kept.is_some()),
             (
                 "save_cache",
                 table.load_cache.is_none() || table.save_cache.is_some(),

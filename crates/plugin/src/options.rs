@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::ffi::CString;
 
 use kilim_core::backend::{
-    BackendId, ContextConfig, DataLayout, DeviceOption, DeviceOptions, Half, OptionKind, Quantized,
+    BackendId, CommandQueue, ContextConfig, DataLayout, DeviceOption, DeviceOptions, Half,
+    OptionKind, Quantized,
 };
 use kilim_core::memory::MemoryMode;
 use kilim_core::{Error, ErrorCode, Result};
@@ -65,6 +66,7 @@ fn option(told: &abi::OptionInfo) -> Option<DeviceOption> {
 pub struct ContextView {
     _texts: Vec<CString>,
     settings: Vec<abi::Setting>,
+    queue: Option<u64>,
     config: ContextConfig,
 }
 
@@ -84,6 +86,7 @@ impl ContextView {
         ContextView {
             _texts: texts,
             settings,
+            queue: config.queue.map(CommandQueue::handle),
             config: config.clone(),
         }
     }
@@ -111,6 +114,10 @@ impl ContextView {
             timers: i32::from(backend.timers),
             setting_count: self.settings.len(),
             settings: self.settings.as_ptr(),
+            queue: match &self.queue {
+                Some(queue) => queue,
+                None => std::ptr::null(),
+            },
         }
     }
 }

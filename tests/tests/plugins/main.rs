@@ -1,5 +1,5 @@
 //! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
-//! has beside ([`grown`], [`rewriting`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! has beside ([`grown`], [`rewriting`]), tensors in memory of the user's ([`user_memory`], [`handles`], [`lent`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
 //! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]
@@ -8,11 +8,17 @@ mod broken;
 mod conv;
 mod fallback;
 mod grown;
+#[cfg(target_os = "linux")]
+mod handles;
+#[cfg(target_os = "linux")]
+mod lent;
 mod memory;
 mod rewriting;
 mod rust;
 mod samples;
 mod telling;
+#[cfg(target_os = "linux")]
+mod user_memory;
 mod wrong;
 
 use std::path::{Path, PathBuf};

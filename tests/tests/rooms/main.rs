@@ -27,7 +27,7 @@ const HOUSES: &[House] = &[
             &["order", "tensor"],
             &["reflect"],
             &["device_tensor"],
-            &["datum", "fixed"],
+            &["datum", "fixed", "user_memory"],
             &["fact"],
             &["graph"],
             &["executable", "memory", "ops", "tuning"],

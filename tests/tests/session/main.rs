@@ -1,6 +1,6 @@
 //! Sessions on graphs built by hand: stages, placement, errors, nodes that are views at some lengths ([`aliases`]), control flow
 //! ([`control`]), inputs that grow ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
-//! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]), threads ([`threads`]), what a model keeps from run to run
+//! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]) and the memory of the user ([`import`]), threads ([`threads`]), what a model keeps from run to run
 //! ([`variables`]), and the steps of language models on a GPU ([`decoding`]).
 
 #![cfg(not(target_arch = "wasm32"))]
@@ -10,6 +10,7 @@ mod control;
 mod decoding;
 mod faults;
 mod growing;
+mod import;
 mod keep;
 mod owned;
 mod ports;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::CommandQueue;
 use super::{BackendId, DataLayout, Description, DeviceOptions};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -71,6 +73,10 @@ pub struct BackendOptions {
     pub timers: bool,
     /// Options that this backend alone has ([`super::Backend::options`]).
     pub device: DeviceOptions,
+    /// The command queue that the backend is to use, instead of one of its own. A backend that takes none is an
+    /// `Unsupported` error.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub queue: Option<CommandQueue>,
 }
 
 impl BackendOptions {

@@ -6,6 +6,8 @@ use super::{
     BackendConfig, ContextState, DeviceOptions, StageChange, StageSpec, StageTensors,
     TensorRegistry,
 };
+#[cfg(not(target_arch = "wasm32"))]
+use super::{CommandQueue, DeviceTensor, TensorSpec, UserMemory};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::interrupt::Interrupt;
@@ -28,6 +30,10 @@ pub struct ContextConfig {
     pub backend: BackendConfig,
     /// A value for each of [`super::Backend::options`].
     pub device: DeviceOptions,
+    /// The command queue that the backend is to use; `None` where it takes one of its own. A context that does not give it
+    /// as its [queue](BackendContext::queue) is refused.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub queue: Option<CommandQueue>,
     /// Which kernels were measured to be the fastest (see [`super::Backend::choice`]).
     pub tuned: Tuned,
 }
@@ -145,6 +151,28 @@ pub trait BackendContext: MaybeSend {
     /// Gives the memory of intermediates back until the next run; constants stay.
     fn clear(&mut self) {
         self.arena().clear();
+    }
+
+    /// A tensor in memory of the user's, of one of the kinds of [`super::Backend::memory_kinds`] and large enough. A run that
+    /// reads it reads the elements that are there then. The tensor needs this context no more.
+    ///
+    /// # Errors
+    /// `Unsupported` and `InvalidValue` where the device cannot use this memory, `Device` where it fails.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn import(&mut self, tensor: &TensorSpec, memory: &UserMemory) -> Result<DeviceTensor> {
+        let _ = tensor;
+        let kind = memory.handle().kind();
+        Err(crate::error::unsupported(format!("importing a {kind}")))
+    }
+
+    /// The command queue on which the context's work is done in the order in which it is submitted; `None` where the backend
+    /// knows none.
+    ///
+    /// # Errors
+    /// `Device` where the device fails.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn queue(&self) -> Result<Option<CommandQueue>> {
+        Ok(None)
     }
 
     /// Resolves when the device has done everything that was submitted to it.

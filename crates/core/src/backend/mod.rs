@@ -11,6 +11,8 @@
 //! `gen_tensors` and `gen_kernels`.
 
 mod change;
+#[cfg(not(target_arch = "wasm32"))]
+mod command_queue;
 mod config;
 mod context;
 mod data_layout;
@@ -41,7 +43,11 @@ pub use crate::graph::{NodeSpec, Refusal};
 pub use crate::ids::BackendId;
 pub use crate::memory::{Allocator, HostAllocator};
 pub use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
+#[cfg(not(target_arch = "wasm32"))]
+pub use crate::user_memory::{InHost, MemoryHandle, MemoryKind, UserMemory};
 pub use change::{KernelChange, StageChange, TensorChange};
+#[cfg(not(target_arch = "wasm32"))]
+pub use command_queue::CommandQueue;
 pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized, Setting};
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;
@@ -55,7 +61,7 @@ pub use state::ContextState;
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 10;
+pub const API_VERSION: u32 = 11;
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {
@@ -105,6 +111,12 @@ pub trait Backend: MaybeSend + MaybeSync {
 
     /// Operators beside Kilim's own that this backend runs.
     fn operators(&self) -> &[Arc<CustomOperator>] {
+        &[]
+    }
+
+    /// The kinds of the user's memory that contexts [import](BackendContext::import).
+    #[cfg(not(target_arch = "wasm32"))]
+    fn memory_kinds(&self) -> &[MemoryKind] {
         &[]
     }
 

@@ -88,7 +88,9 @@ impl Workers {
             reply,
         };
         // Where no worker is left, the reply is dropped with the job, and the handle says so.
-        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
         RunHandle { result }
     }
 }

@@ -1,5 +1,8 @@
 //! Which outputs of a run stay where they were computed.
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::device_tensor::DeviceTensor;
+
 /// Outputs by name. `*` stands for any letters: `present.*` is all whose names begin like that.
 ///
 /// A pattern that fits no output is an `Input` error, an output that is no tensor for certain (a sequence, a map, an optional
@@ -7,6 +10,9 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     patterns: Vec<String>,
+    /// Outputs by their whole names, each with memory of the user's that it goes into.
+    #[cfg(not(target_arch = "wasm32"))]
+    memory: Vec<(String, DeviceTensor)>,
 }
 
 impl Keep {
@@ -14,16 +20,48 @@ impl Keep {
     pub fn new(patterns: impl IntoIterator<Item = impl Into<String>>) -> Keep {
         Keep {
             patterns: patterns.into_iter().map(Into::into).collect(),
+            #[cfg(not(target_arch = "wasm32"))]
+            memory: Vec::new(),
         }
+    }
+
+    /// Has the output of this name go into memory of the user's, which [`crate::Session::import`] made a tensor of. The run gives
+    /// this tensor as the output. A backend that takes the tensor computes there, or copies on its device; what another one
+    /// computes is brought to the host and written. What the memory holds after a run that failed is not told.
+    ///
+    /// Memory for a name that no output has is an `Input` error, for an output of another element type or shape a `DType` or
+    /// `Shape` error. A tensor that was not imported, that is there for two outputs, or that the run reads, is an `InvalidValue`
+    /// error.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn with_memory(mut self, output: impl Into<String>, memory: DeviceTensor) -> Keep {
+        self.memory.push((output.into(), memory));
+        self
+    }
+
+    /// Outputs that go into memory of the user's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn memory(&self) -> &[(String, DeviceTensor)] {
+        &self.memory
     }
 
     /// Whether the output of this name is kept.
     pub fn has(&self, name: &str) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.memory.iter().any(|(output, _)| output == name) {
+            return true;
+        }
         self.patterns.iter().any(|pattern| fits(pattern, name))
     }
 
-    /// A pattern that fits none of the names.
+    /// A pattern that fits none of the names, or an output that is none of them.
     pub(super) fn idle<'a>(&self, names: impl Iterator<Item = &'a str> + Clone) -> Option<&str> {
+        #[cfg(not(target_arch = "wasm32"))]
+        for (output, _) in &self.memory {
+            if !names.clone().any(|name| name == output) {
+                return Some(output);
+            }
+        }
         let idle = |pattern: &&String| !names.clone().any(|name| fits(pattern, name));
         self.patterns.iter().find(idle).map(String::as_str)
     }

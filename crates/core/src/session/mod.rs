@@ -4,6 +4,8 @@
 mod background;
 mod builtin;
 mod handle;
+#[cfg(not(target_arch = "wasm32"))]
+mod import;
 mod keep;
 mod last;
 mod layout;
@@ -150,6 +152,11 @@ impl Session {
             });
             run.profiling = watch.profiling;
             run.keeps = host.contains(&false);
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                let outputs = self.ports.outputs.iter().zip(&self.runner.graph().outputs);
+                run.memory = import::places(outputs, &feeds, &options.keep)?;
+            }
             run.recorder = watch.records.then(Recorder::default);
             let results = self.runner.run(&mut run, feeds, &host).await;
             if let Some((trace, number)) = run.trace.take() {
@@ -158,6 +165,8 @@ impl Session {
             }
             let records = run.recorder.take().unwrap_or_default().records;
             let mut results = results?;
+            #[cfg(not(target_arch = "wasm32"))]
+            import::deliver(&self.ports.outputs, &mut results, &options.keep).await?;
             let after = results.split_off(kept.len());
             let layouts = &self.shared.options.layouts;
             let outputs = self.ports.hand_out(results, &kept, layouts).await?;

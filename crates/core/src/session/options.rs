@@ -67,7 +67,7 @@ pub struct SessionOptions {
     pub plans_kept: usize,
     /// What the model may use.
     pub limits: Limits,
-    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`, what is tuned by
+    /// The `arena` is chosen by `sharing`, the config and the queue of the backend by `configs`, what is tuned by
     /// `tuning`, the limits by `limits`.
     pub context: ContextConfig,
     /// What is wanted of single backends.
@@ -91,14 +91,29 @@ impl SessionOptions {
         let id = &backend.describe().id;
         let address = Arc::as_ptr(backend).cast::<()>() as usize;
         let arena = Arena::of_session(&self.sharing, id, address, backend.allocator())?;
-        backend.create_context(&ContextConfig {
+        self.context_in(backend, arena)
+    }
+
+    /// A context whose intermediates lie in this arena.
+    pub(super) fn context_in(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arena: Arena,
+    ) -> Result<Box<dyn BackendContext>> {
+        let config = ContextConfig {
             arena: Some(arena),
             backend: self.config(backend)?,
             device: self.device(backend)?,
+            #[cfg(not(target_arch = "wasm32"))]
+            queue: self.configs.get(&backend.describe().id).queue,
             limits: self.limits.clone(),
             tuned: self.tuning.of(&backend.describe().key()),
             ..self.context.clone()
-        })
+        };
+        let context = backend.create_context(&config)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        super::import::check_queue(backend, config.queue, &*context)?;
+        Ok(context)
     }
 
     /// What a backend is to do.

@@ -6,8 +6,12 @@ use super::Shared;
 use super::plan::Obstacle;
 use super::record::Recorder;
 use crate::backend::RawConstants;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::device_tensor::DeviceTensor;
 use crate::error::Result;
 use crate::graph::NodeSpec;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::graph::ValueId;
 use crate::ids::BackendIndex;
 use crate::interrupt::Interrupt;
 use crate::limits::Limits;
@@ -27,6 +31,9 @@ pub(crate) struct Run<'s> {
     pub recorder: Option<Recorder>,
     /// Whether some outputs stay where they were computed.
     pub keeps: bool,
+    /// Results of the graph that is running that go into memory of the user's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub memory: Vec<(ValueId, DeviceTensor)>,
     /// Operations of the stages that have run or are running.
     operations: f64,
 }
@@ -41,6 +48,8 @@ impl<'s> Run<'s> {
             profiling: false,
             recorder: None,
             keeps: false,
+            #[cfg(not(target_arch = "wasm32"))]
+            memory: Vec::new(),
             operations: 0.0,
         }
     }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-#[cfg(not(target_arch = "wasm32"))]
-use crate::backend::ContextConfig;
 use crate::backend::{Backend, BackendConfig, BackendContext, Memory, RawConstants};
 use crate::builtin::Port;
 use crate::dtype::DType;
@@ -193,13 +191,7 @@ impl Shared {
         let backends = self.backends.iter().zip(&self.contexts);
         let contexts = backends.map(|(b, c)| match c.replica() {
             Some(context) => Ok(context),
-            None => b.create_context(&ContextConfig {
-                arena: Some(Arena::new(b.allocator())),
-                backend: self.options.config(b)?,
-                limits: self.options.limits.clone(),
-                tuned: self.options.tuning.of(&b.describe().key()),
-                ..self.options.context.clone()
-            }),
+            None => self.options.context_in(b, Arena::new(b.allocator())),
         });
         Ok(Shared::unused(
             contexts.collect::<Result<_>>()?,

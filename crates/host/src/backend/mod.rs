@@ -144,6 +144,11 @@ impl Backend for CpuBackend {
         Ok(node.cost())
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
+    fn memory_kinds(&self) -> &[kilim_core::MemoryKind] {
+        &[kilim_core::MemoryKind::Host]
+    }
+
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         Ok(Box::new(CpuContext::new(
             self.registry.clone(),

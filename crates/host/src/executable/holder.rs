@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::DeviceTensor;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result, Tensor};
 
@@ -20,6 +22,9 @@ pub enum Holder {
     },
     /// An input that was not written yet, a constant that kernels have packed, or an alias.
     Missing,
+    /// Memory of the user's, for this run.
+    #[cfg(not(target_arch = "wasm32"))]
+    User(DeviceTensor),
     /// An output's own buffer, replaced when the user still has the one of the run before.
     Output(Arc<AlignedBytes>),
 }

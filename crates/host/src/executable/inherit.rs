@@ -49,6 +49,10 @@ impl CpuExecutable {
     /// `Limit` where the machine has no such memory.
     pub(super) fn inherit(&mut self, step: KernelIndex, heir: Inheritance) -> Result<()> {
         let Inheritance { from, to } = heir;
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Holder::User(_) = self.holders[to] {
+            return Ok(());
+        }
         let slots = self.prepared.tensors.slots();
         let (input, output) = (&slots[from].spec, &slots[to].spec);
         let bytes = byte_count(output.dtype, &output.shape)?;

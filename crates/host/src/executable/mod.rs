@@ -6,10 +6,14 @@ mod inherit;
 mod outputs;
 #[cfg(test)]
 mod tests;
+#[cfg(not(target_arch = "wasm32"))]
+mod users;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::backend::DeviceTensor;
 use kilim_core::backend::{
     Executable, KernelSpec, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
@@ -67,6 +71,9 @@ pub struct CpuExecutable {
     heirs: Vec<TensorIndex>,
     /// Outputs that have got the memory of an input in this run.
     inherited: Vec<TensorIndex>,
+    /// Tensors in memory of the user's in this run, each with what held it before.
+    #[cfg(not(target_arch = "wasm32"))]
+    users: Vec<(TensorIndex, Holder)>,
     /// Whether outputs have had other sizes before.
     grows: bool,
     /// The arena's generation when the views of [`Holder::Arena`] and `scratch` were made.
@@ -139,6 +146,8 @@ impl CpuExecutable {
             spare: Spare::default(),
             heirs: heirs.map(|heir| heir.to).collect(),
             inherited: Vec::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            users: Vec::new(),
             grows: false,
             generation: None,
             scratch: View::empty(DType::U8),
@@ -220,6 +229,8 @@ impl CpuExecutable {
                     _ => Tensor::from_raw(dtype, shape, bytes),
                 }
             }
+            #[cfg(not(target_arch = "wasm32"))]
+            Holder::User(memory) => users::copy(memory, shape),
             Holder::Missing => Err(missing(&slot.name)),
         }
     }
@@ -237,8 +248,9 @@ impl CpuExecutable {
         }
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
-        // outputs got their buffers in `execute_begin` or now, the arena is locked), aligned to their
-        // element type by the planner and by `Tensor`; the planner gives outputs locations that
+        // outputs got their buffers in `execute_begin` or now, memory of the user's is held, the arena is locked), aligned to
+        // their element type by the planner, by `Tensor` and by `InHost`; what the user gave overlaps nothing else of the run,
+        // as whoever made `UserMemory` says; the planner gives outputs locations that
         // overlap nothing still in use, and an input whose memory an output inherits has an empty
         // view; the scratch memory lies behind all tensors.
         let mut io = unsafe {
@@ -286,6 +298,8 @@ impl Executable for CpuExecutable {
     fn execute_end(&mut self) -> Result<()> {
         self.begun = false;
         self.let_go();
+        #[cfg(not(target_arch = "wasm32"))]
+        self.give_back();
         if self.prepared.memory == MemoryMode::Limit {
             for tensor in self.holders.indices() {
                 let gone = match self.prepared.tensors.slots()[tensor].location {
@@ -313,6 +327,21 @@ impl Executable for CpuExecutable {
         self.set_view(tensor, view);
         self.holders[tensor] = holder;
         Ok(())
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn takes(&self, data: &DeviceTensor) -> bool {
+        View::of_users(data).is_some()
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
+        self.read_users(tensor, data)
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn export_into(&mut self, tensor: TensorIndex, memory: &DeviceTensor) -> Result<bool> {
+        self.write_users(tensor, memory)
     }
 
     fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {

@@ -45,6 +45,17 @@ impl View {
         }
     }
 
+    /// A view of elements in host memory of the user's; `None` where the tensor is not there.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn of_users(tensor: &kilim_core::DeviceTensor) -> Option<View> {
+        let (start, bytes) = kilim_core::backend::InHost::place(tensor)?;
+        Some(View {
+            ptr: start.as_ptr(),
+            bytes,
+            dtype: tensor.dtype,
+        })
+    }
+
     /// A view of all of an arena.
     pub fn of_arena(memory: &HostMemory) -> View {
         let (ptr, bytes) = memory.base();
@@ -87,7 +98,7 @@ impl View {
     }
 
     /// # Safety
-    /// The memory must live, came from [`View::of_mut`] or an arena, and nobody else may touch it during `'a`.
+    /// The memory must live, came from [`View::of_mut`], an arena or the user, and nobody else may touch it during `'a`.
     pub unsafe fn write<'a>(&self) -> &'a mut [u8] {
         // SAFETY: `ptr` and `bytes` came from a slice that may be written, and nobody else touches it during `'a`.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }

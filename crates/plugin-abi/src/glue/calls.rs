@@ -175,9 +175,11 @@ pub unsafe extern "C" fn end(
     guarded(error, || {
         // SAFETY: the executable is of `prepare`.
         let mut program = unsafe { &*executable.cast::<Executable>() }.settled();
-        program.failure = None;
+        // Nobody reads what was to go into memory of the user's, and would hear of a failure so.
+        let unheard = !program.lent.is_empty();
+        let failure = program.failure.take().filter(|_| unheard);
         program.detach();
-        Ok(())
+        failure.map_or(Ok(()), Err)
     })
 }
 

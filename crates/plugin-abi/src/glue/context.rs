@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::program::{Program, lock};
 use super::queue::Queue;
-use super::{Opened, guarded, list, text};
+use super::{Opened, guarded, handles, list, text};
 use crate::guest::{Guest, Settings};
 use crate::{self as abi, Status};
 
@@ -47,6 +47,9 @@ pub unsafe extern "C" fn create_context<G: Guest>(
                 let given = list((*options).settings, (*options).setting_count).iter();
                 let given = given.map(|s| (text(s.name).to_string(), text(s.value).to_string()));
                 settings.values = given.collect();
+            }
+            if opened.told.knows_queues {
+                settings.queue = handles::given_queue(&*options);
             }
             settings
         };

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Opened;
+use super::{Opened, handles};
 use crate as abi;
 use crate::guest::{Description, Guest, OptionDef, OptionKind};
 
@@ -22,6 +22,10 @@ pub struct Told {
     waits: bool,
     /// Whether the host attaches its memory.
     attaches: bool,
+    /// Whether the host gives queues.
+    pub knows_queues: bool,
+    /// Kinds of the user's memory that the guest takes; none where the host does not know them.
+    pub handle_kinds: Vec<abi::HandleKind>,
     _choices: Vec<Box<[*const c_char]>>,
     pub options: Vec<abi::OptionInfo>,
 }
@@ -40,6 +44,8 @@ impl Told {
             knows_options: size >= KNOWN_FROM,
             waits: size >= offset_of!(abi::Backend, wait) + size_of::<usize>(),
             attaches: size >= offset_of!(abi::Backend, attach) + size_of::<usize>(),
+            knows_queues: handles::knows_queues(size),
+            handle_kinds: handles::kinds(guest, size),
             options: G::options().iter().map(|o| info(o, &mut choices)).collect(),
             _choices: choices,
         }
@@ -105,6 +111,10 @@ pub unsafe extern "C" fn describe<G: Guest>(this: *mut c_void, out: *mut abi::De
         }
         if told.attaches {
             (*out).memory = said.memory;
+        }
+        if !told.handle_kinds.is_empty() {
+            (*out).handle_kind_count = told.handle_kinds.len();
+            (*out).handle_kinds = told.handle_kinds.as_ptr();
         }
     }
 }

@@ -10,9 +10,11 @@ use crate::guest::Guest;
 use crate::{self as abi, Status};
 
 /// The elements of a tensor in a block of their own.
-struct Kept {
-    block: Block,
-    bytes: usize,
+pub struct Kept {
+    pub block: Block,
+    pub bytes: usize,
+    /// Whether the block is memory of the user's.
+    pub is_users: bool,
 }
 
 pub unsafe extern "C" fn keep<G: Guest>(
@@ -42,8 +44,14 @@ pub unsafe extern "C" fn keep<G: Guest>(
             let to = block.start().as_ptr();
             std::ptr::copy_nonoverlapping(from.bytes().as_ptr(), to, bytes);
         }
+        let is_users = false;
+        let made = Kept {
+            block,
+            bytes,
+            is_users,
+        };
         // SAFETY: Kilim gave `kept` to be written.
-        unsafe { *kept = Box::into_raw(Box::new(Kept { block, bytes })).cast() };
+        unsafe { *kept = Box::into_raw(Box::new(made)).cast() };
         Ok(())
     })
 }
@@ -59,7 +67,10 @@ pub unsafe extern "C" fn use_kept(
         // SAFETY: the executable is of `prepare`, the tensor of `keep`.
         let (executable, kept) =
             unsafe { (&*executable.cast::<Executable>(), &*kept.cast::<Kept>()) };
-        let program = executable.idle()?;
+        let mut program = executable.idle()?;
+        if kept.is_users {
+            return program.lend(tensor, kept);
+        }
         if !program.is_writable(tensor) {
             return Err(failed("a tensor is written that is not the device's"));
         }

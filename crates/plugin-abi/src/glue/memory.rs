@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use super::{Opened, guarded};
-use crate::guest::{Failure, Guest, Memory};
+use crate::guest::{Failure, Guest, Mapping, Memory};
 use crate::{self as abi, Status};
 
 /// The alignment of blocks in bytes: the interface's default, which [`super::describe`] leaves as it is.
@@ -16,7 +16,8 @@ const ALIGNMENT: usize = 64;
 /// The size of a host's table that has what concerns memory.
 pub const KNOWN_FROM: usize = offset_of!(abi::Backend, tensor_bytes) + size_of::<usize>();
 
-/// Initialised memory, its beginning a multiple of 8 bytes, and of [`ALIGNMENT`] where the guest brings none.
+/// Initialised memory, its beginning a multiple of 8 bytes, and of [`ALIGNMENT`] where neither the guest nor the user
+/// brings it.
 pub struct Block {
     start: NonNull<u8>,
     bytes: usize,
@@ -29,6 +30,12 @@ enum Owner {
     Guest {
         _memory: Memory,
     },
+    /// Memory of the user's that a guest has imported, only there to be dropped.
+    Mapped {
+        _mapping: Mapping,
+    },
+    /// Host memory of the user's, who keeps it.
+    User,
 }
 
 impl Block {
@@ -60,6 +67,31 @@ impl Block {
             bytes: layout.size(),
             owner: Owner::Heap(layout),
         })
+    }
+
+    /// Host memory of the user's, of `bytes` bytes.
+    pub fn of_user(start: *mut u8, bytes: usize) -> Result<Block, Failure> {
+        let start = NonNull::new(start).filter(|start| start.cast::<u64>().is_aligned());
+        Ok(Block {
+            start: start.ok_or_else(|| {
+                Failure::invalid("the memory does not begin at a multiple of 8 bytes")
+            })?,
+            bytes,
+            owner: Owner::User,
+        })
+    }
+
+    /// What a guest has imported, of at least `bytes` bytes.
+    pub fn mapped(mut mapping: Mapping, bytes: usize) -> Result<Block, Failure> {
+        let own = (*mapping).as_mut();
+        let (room, start) = (own.len(), own.as_mut_ptr());
+        if room < bytes {
+            let text = format!("the memory has {room} bytes where {bytes} are needed");
+            return Err(Failure::invalid(text));
+        }
+        let owner = Owner::Mapped { _mapping: mapping };
+        let block = Block::of_user(start, room)?;
+        Ok(Block { owner, ..block })
     }
 
     pub fn start(&self) -> NonNull<u8> {

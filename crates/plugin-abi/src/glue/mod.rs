@@ -11,6 +11,7 @@ mod calls;
 mod context;
 mod device;
 mod evaluate;
+mod handles;
 mod kept;
 mod memory;
 mod program;
@@ -183,6 +184,8 @@ pub unsafe fn create<G: Guest>(
             false => None,
         };
         let (queued, on_host) = (queue.is_some(), told.is_on_host());
+        let imports = !told.handle_kinds.is_empty();
+        let keeps = !on_host || imports;
         let operators = G::operators().iter().map(|o| abi::Operator {
             domain: o.domain.as_ptr(),
             name: o.name.as_ptr(),
@@ -216,11 +219,15 @@ pub unsafe fn create<G: Guest>(
                 submit: queued.then_some(context::submit),
                 wait: queued.then_some(context::wait),
                 copy: Some(calls::copy),
-                // In host memory results are handed out as they are.
-                keep: (!on_host).then_some(kept::keep::<G>),
-                use_kept: (!on_host).then_some(kept::use_kept),
-                read_kept: (!on_host).then_some(kept::read_kept),
-                release_kept: (!on_host).then_some(kept::release_kept),
+                // In host memory results are handed out as they are; tensors in the user's memory are kept.
+                keep: keeps.then_some(kept::keep::<G>),
+                use_kept: keeps.then_some(kept::use_kept),
+                read_kept: keeps.then_some(kept::read_kept),
+                release_kept: keeps.then_some(kept::release_kept),
+                import_memory: imports.then_some(handles::import_memory::<G>),
+                keep_in: imports.then_some(handles::keep_in),
+                write_kept: imports.then_some(handles::write_kept),
+                queue: Some(handles::queue::<G>),
                 attach: on_host.then_some(calls::attach),
                 evaluate: Some(evaluate::evaluate::<G>),
                 save_cache: Some(state::save_cache::<G>),

@@ -1,5 +1,6 @@
 //! A stage made ready: a kernel for each step, and where its tensors are.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -71,13 +72,15 @@ pub struct Program {
     pub room: usize,
     /// The block, where the program owns it because the host does not plan.
     pub own: Option<Block>,
+    /// Tensors that lie in memory of the user's in this run: where, and how many bytes.
+    pub lent: HashMap<usize, (NonNull<u8>, usize)>,
     /// Whether steps are timed.
     pub timing: bool,
     /// What has failed on the queue in this run, and the step to blame.
     pub failure: Option<(Failure, i64)>,
 }
 
-// SAFETY: what it points to is memory of the device, known elements and attached ones, which belong to no thread; kernels and
+// SAFETY: what it points to is memory of the device or of the user, known elements and attached ones, which belong to no thread; kernels and
 // blocks can be sent.
 unsafe impl Send for Program {}
 
@@ -201,6 +204,7 @@ pub unsafe extern "C" fn prepare<G: Guest>(
             block: own.as_ref().map(Block::start),
             room: own.as_ref().map_or(0, Block::bytes),
             own,
+            lent: HashMap::new(),
             timing: false,
             failure: None,
         }));
@@ -231,6 +235,11 @@ impl Program {
     /// While the result lives nothing writes them that is not that result, and it is not written
     /// where the elements are known.
     pub unsafe fn data(&self, root: usize) -> Outcome<Data> {
+        if let Some(&(start, bytes)) = self.lent.get(&root) {
+            // SAFETY: aligned and initialised, as whoever gave the memory says; nothing else writes the elements while the
+            // result lives.
+            return Ok(unsafe { Data::new(start.cast(), bytes) });
+        }
         let (start, bytes) = match &self.homes[root] {
             Home::Kept { start, bytes } => (*start, *bytes),
             Home::Copied(block, bytes) => (block.start(), *bytes),
@@ -278,8 +287,9 @@ impl Program {
         matches!(home, Some(Home::Block { .. }))
     }
 
-    /// Forgets where tensors in host memory are.
+    /// Forgets where tensors in host memory and in memory of the user's are.
     pub fn detach(&mut self) {
+        self.lent.clear();
         for home in &mut self.homes {
             if let Home::Attached { start, .. } = home {
                 *start = None;

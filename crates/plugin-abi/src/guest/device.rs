@@ -94,6 +94,8 @@ pub struct Settings {
     pub spare_memory: bool,
     /// The layout of spatial tensors: [`abi::NCHW`], [`abi::NHWC`], or 0 where the host does not say.
     pub layout: i32,
+    /// The command queue that the user gives; [`super::Guest::queue`] then gives it, too.
+    pub queue: Option<u64>,
     pub(crate) values: Vec<(String, String)>,
 }
 

@@ -1,17 +1,28 @@
 //! Calls of a library's executable that few libraries have: timing, tensors in host memory, tensors that stay.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
-use kilim_core::backend::DeviceTensor;
+use kilim_core::backend::{DeviceTensor, Location};
 use kilim_core::ids::{PerKernel, TensorIndex};
 use kilim_core::memory::{Arena, Ledger};
+use kilim_core::tensor::byte_count;
 use kilim_core::{Error, ErrorCode, Result};
+use kilim_plugin_abi as abi;
 
 use super::PluginExecutable;
 use crate::context::ContextHandle;
-use crate::host::Place;
+use crate::host::{self, Attached, Place};
 use crate::kept::KeptTensor;
 use crate::library::{Message, check};
+
+type OnKept = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_void,
+    usize,
+    *mut c_void,
+    *mut abi::Message,
+) -> abi::Status;
 
 impl PluginExecutable {
     /// An executable of `context`, a replica of this one's, that does the same in memory of its own; `None` where the
@@ -75,15 +86,63 @@ impl PluginExecutable {
         self.check(status, &message, "did not take a tensor in host memory")
     }
 
-    /// Has a tensor of the stage get the elements of one that the library keeps.
+    /// Has a tensor of the stage get the elements of one that the library keeps, or of host memory of the user's.
     pub(super) fn use_kept(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
+        self.fits(tensor, data.dtype, &data.shape)?;
+        if self.location(tensor) == Some(Location::Input)
+            && let Some(place) = host::users(data)
+        {
+            self.attached.lend(tensor, data.clone());
+            return self.attach(tensor, place);
+        }
+        let call = self.context.library.table.use_kept;
+        self.with_kept(call, tensor, data, "did not use a tensor that it keeps")?;
+        if Attached::has(&self.stage.0, tensor) {
+            self.attached.give(self.stage.0.root(tensor));
+        }
+        Ok(())
+    }
+
+    /// Has an output go into memory of the user's in this run; false where it cannot.
+    pub(super) fn keep_in(&mut self, tensor: TensorIndex, memory: &DeviceTensor) -> Result<bool> {
+        self.fits(tensor, memory.dtype, &memory.shape)?;
+        let root = self.stage.0.root(tensor);
+        if let Some(place) = host::users(memory) {
+            let free =
+                self.location(root) == Some(Location::Output) && !self.attached.is_users(root);
+            if free {
+                self.attached.lend(root, memory.clone());
+                self.attach(root, place)?;
+            }
+            return Ok(free);
+        }
+        let call = self.context.library.table.keep_in;
+        let what = "did not put a tensor into memory of the user's";
+        match self.with_kept(call, tensor, memory, what) {
+            Ok(()) => {
+                if Attached::has(&self.stage.0, tensor) {
+                    self.attached.give(root);
+                }
+                Ok(true)
+            }
+            Err(error) if error.code() == ErrorCode::Unsupported => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls a function of the library's with a tensor of the stage and one that it keeps.
+    fn with_kept(
+        &mut self,
+        call: Option<OnKept>,
+        tensor: TensorIndex,
+        data: &DeviceTensor,
+        what: &str,
+    ) -> Result<()> {
         let library = self.context.library.clone();
-        let kept = KeptTensor::of(data, &library);
-        let (Some(kept), Some(call)) = (kept, library.table.use_kept) else {
+        let (Some(kept), Some(call)) = (KeptTensor::of(data, &library), call) else {
             let what = "the tensor is not on this backend's device";
             return Err(Error::new(ErrorCode::State, what));
         };
-        self.fits(tensor, data.dtype, &data.shape)?;
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
         let mut message = Message::new();
@@ -91,7 +150,7 @@ impl PluginExecutable {
             // SAFETY: a function of the table, with what `prepare` and `keep` gave.
             unsafe { call(library.table.this, self.raw, tensor.0, raw, message.raw()) }
         });
-        self.check(status, &message, "did not use a tensor that it keeps")
+        self.check(status, &message, what)
     }
 
     /// Takes a tensor out of the stage; a library that keeps none has them pass over the host.
@@ -102,6 +161,7 @@ impl PluginExecutable {
             return Ok(DeviceTensor::on_host(self.take(tensor)?));
         };
         let (dtype, shape) = (slot.spec.dtype, slot.spec.shape.clone());
+        let bytes = byte_count(dtype, &shape)?;
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
         let (mut raw, mut message) = (std::ptr::null_mut(), Message::new());
@@ -115,7 +175,7 @@ impl PluginExecutable {
             backend: self.id.clone(),
             dtype,
             shape,
-            handle: Arc::new(KeptTensor::new(raw, library)),
+            handle: Arc::new(KeptTensor::new(raw, library, bytes)),
         })
     }
 }

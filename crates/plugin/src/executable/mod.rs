@@ -170,7 +170,7 @@ impl PluginExecutable {
         let Some(slot) = self.stage.0.tensors.get(tensor) else {
             return Err(Error::new(ErrorCode::State, "the stage has no such tensor"));
         };
-        if Attached::has(&self.stage.0, tensor) {
+        if self.attached.holds(&self.stage.0, tensor) {
             self.finish()?;
             return self.attached.hand_out(&self.stage.0, tensor);
         }
@@ -220,7 +220,9 @@ impl Executable for PluginExecutable {
             let place = self.attached.share(tensor, data)?;
             return self.attach(tensor, place).map_err(|e| e.with_input(name));
         }
-        if self.location(tensor) == Some(Location::Output) {
+        if self.location(tensor) == Some(Location::Output)
+            && self.attached.holds(&self.stage.0, tensor)
+        {
             return self.attached.fill(tensor, data);
         }
         let arena = self.arena.clone();
@@ -248,7 +250,9 @@ impl Executable for PluginExecutable {
     }
 
     fn takes(&self, data: &DeviceTensor) -> bool {
-        KeptTensor::of(data, &self.context.library).is_some()
+        let on_host = || host::is_attached(&self.stage.0);
+        (host::users(data).is_some() && on_host())
+            || KeptTensor::of(data, &self.context.library).is_some()
     }
 
     fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
@@ -256,7 +260,7 @@ impl Executable for PluginExecutable {
     }
 
     fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
-        let on_device = [from, to].map(|t| !Attached::has(&self.stage.0, t)) == [true; 2];
+        let on_device = [from, to].map(|t| !self.attached.holds(&self.stage.0, t)) == [true; 2];
         if let Some(copy) = self.context.library.table.copy.filter(|_| on_device) {
             let arena = self.arena.clone();
             let _guard = self.lock(&arena)?;
@@ -297,6 +301,10 @@ impl Executable for PluginExecutable {
 
     fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
         self.keep(tensor)
+    }
+
+    fn export_into(&mut self, tensor: TensorIndex, memory: &DeviceTensor) -> Result<bool> {
+        self.keep_in(tensor, memory)
     }
 
     fn submit(&mut self) -> Result<()> {

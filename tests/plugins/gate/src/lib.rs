@@ -1,6 +1,9 @@
 //! Operators of `com.example` that show when and where kernels of a library in Rust run: `Wait` gives its input when a file
 //! is there, `Plus` adds two tensors, `Place` gives the addresses of its input and its output, `Count` the number of blocks of
-//! memory that Kilim has asked for.
+//! memory that Kilim has asked for. On Linux it computes in files that it maps, and in host memory of the user's.
+
+#[cfg(target_os = "linux")]
+mod memory;
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -13,6 +16,8 @@ use kilim_plugin_abi::guest::{
     Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef, OptionKind,
     OutputInfo, Result, Settings,
 };
+#[cfg(target_os = "linux")]
+use kilim_plugin_abi::guest::{Handle, HandleKind, Mapping, UserMemory};
 use kilim_plugin_abi::{MEMORY_DEVICE, MEMORY_HOST};
 
 /// `KILIM_INT64`.
@@ -45,6 +50,23 @@ impl Guest for Gate {
     fn allocate(&self, _: usize) -> Result<Option<Memory>> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Ok(None)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn handle_kinds(&self) -> Vec<HandleKind> {
+        vec![HandleKind::Host, HandleKind::DmaBuf]
+    }
+
+    #[cfg(target_os = "linux")]
+    fn import(&self, memory: &UserMemory, _: &Settings) -> Result<Mapping> {
+        match memory.handle {
+            Handle::DmaBuf(fd) => memory::map(fd, memory.offset, memory.bytes),
+            _ => Err(Failure::unsupported("only files are mapped")),
+        }
+    }
+
+    fn queue(&self, settings: &Settings) -> Option<u64> {
+        settings.queue.or(Some(7))
     }
 
     fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>> {

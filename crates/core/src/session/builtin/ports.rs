@@ -81,10 +81,10 @@ impl Ports {
                 _ => &[],
             };
             for tensor in tensors {
-                check_input(port, tensor.dtype(), tensor.shape())?;
+                check_declared("input", port, tensor.dtype(), tensor.shape())?;
             }
             if let Datum::Device(tensor) = &datum {
-                check_input(port, tensor.dtype, &tensor.shape)?;
+                check_declared("input", port, tensor.dtype, &tensor.shape)?;
             }
             feeds.push(datum.into());
         }
@@ -95,7 +95,7 @@ impl Ports {
     ///
     /// # Errors
     /// `Input` for a pattern that fits no output; `DType` where an output is, or may be, no tensor; `Unsupported`
-    /// where the user has it in another layout than the model.
+    /// where the user has it in another layout than the model; `DType` and `Shape` where it goes into memory for another tensor.
     pub fn kept(&self, keep: &Keep, layouts: &PortLayouts) -> Result<Vec<bool>> {
         if let Some(pattern) = keep.idle(self.outputs.iter().map(|p| &*p.name)) {
             return Err(self.no_output(pattern));
@@ -108,6 +108,10 @@ impl Ports {
                 let message = format!("the output `{}` cannot be kept", port.name);
                 let e = Error::new(ErrorCode::DType, message);
                 return Err(e.with_expected("a tensor").with_got(port.fact.kind));
+            }
+            #[cfg(not(target_arch = "wasm32"))]
+            for (_, memory) in keep.memory().iter().filter(|(of, _)| *of == port.name) {
+                check_declared("output", port, memory.dtype, &memory.shape)?;
             }
             match layouts.contains_key(&port.name) {
                 true => Err(in_layout("output", &port.name)),
@@ -223,7 +227,7 @@ fn check_form(port: &Port, datum: &Datum) -> Result<()> {
 
 /// Exporters give one name to dimensions that differ, so a symbol does not bind: where two of them
 /// must agree, an operator says so.
-fn check_input(port: &Port, dtype: DType, shape: &[usize]) -> Result<()> {
+fn check_declared(what: &str, port: &Port, dtype: DType, shape: &[usize]) -> Result<()> {
     let wrong = |code, message: String| {
         Err(Error::new(code, message)
             .with_input(&port.name)
@@ -233,7 +237,7 @@ fn check_input(port: &Port, dtype: DType, shape: &[usize]) -> Result<()> {
     if port.fact.dtype.is_some_and(|d| d != dtype) {
         return wrong(
             ErrorCode::DType,
-            format!("the input `{}` has the wrong element type", port.name),
+            format!("the {what} `{}` has the wrong element type", port.name),
         );
     }
     let Some(declared) = &port.fact.shape else {
@@ -243,7 +247,7 @@ fn check_input(port: &Port, dtype: DType, shape: &[usize]) -> Result<()> {
     if declared.rank() != shape.len() || !dims.all(|(d, &n)| d.known().is_none_or(|m| m == n)) {
         return wrong(
             ErrorCode::Shape,
-            format!("the input `{}` has the wrong shape", port.name),
+            format!("the {what} `{}` has the wrong shape", port.name),
         );
     }
     Ok(())

@@ -26,6 +26,8 @@ impl PlannedStage {
         }
         let begun = Begun::begin(self)?;
         begun.stage.write(env, spent).await?;
+        #[cfg(not(target_arch = "wasm32"))]
+        begun.stage.place(env, host, run)?;
         begun.stage.steps(run).await?;
         begun.stage.read(env, host, run).await?;
         begun.end()?;
@@ -60,6 +62,24 @@ impl PlannedStage {
             }
             if spent.contains(v) && !goes_through(*v) {
                 env[v.0] = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells executables which results go into memory of the user's; `env` has that memory for those that do.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn place(&mut self, env: &mut [Option<Handle>], host: &[bool], run: &Run<'_>) -> Result<()> {
+        for (v, memory) in &run.memory {
+            let mut results = self.results.iter();
+            let Some((_, Source::Tensor { backend, tensor })) = results.find(|(of, _)| of == v)
+            else {
+                continue;
+            };
+            let e = self.executables[*backend].as_mut().ok_or_else(missing)?;
+            let free = !host[v.0] && env[v.0].is_none();
+            if free && e.takes(memory) && e.export_into(*tensor, memory)? {
+                env[v.0] = Some(Handle::Device(memory.clone()));
             }
         }
         Ok(())
@@ -100,6 +120,12 @@ impl PlannedStage {
                     env[of.0].clone().ok_or_else(missing)?.reshaped(shape)?
                 }
                 Source::Known(t) => Handle::Host(t.clone()),
+                // The backend has put it into memory of the user's.
+                #[cfg(not(target_arch = "wasm32"))]
+                Source::Tensor { backend, .. } if env[v.0].is_some() => {
+                    checked[*backend] = run.keeps;
+                    continue;
+                }
                 Source::Tensor { backend, tensor } => {
                     let on_host = backends[*backend].describe().memory == Memory::Host;
                     if on_host || host[v.0] {

@@ -219,6 +219,9 @@ impl Runner {
         if let Some(recorder) = &mut run.recorder {
             recorder.scope.push(node.name.clone());
         }
+        // Bodies have values of their own.
+        #[cfg(not(target_arch = "wasm32"))]
+        let memory = std::mem::take(&mut run.memory);
         let outputs = match values::of(node.op.as_ref()) {
             Some(op) => op.run(Inputs(inputs), run).await.map(|y| vec![y]),
             None => {
@@ -226,6 +229,10 @@ impl Runner {
                 control::run(&node, bodies, inputs, &host, run).await
             }
         };
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            run.memory = memory;
+        }
         if let Some(recorder) = &mut run.recorder {
             recorder.scope.pop();
         }
