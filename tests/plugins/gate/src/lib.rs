@@ -10,8 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kilim_plugin_abi::guest::{
-    Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef, OptionKind,
-    OutputInfo, Result, Settings,
+    Build, Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef,
+    OptionKind, OutputInfo, Result, Settings,
 };
 use kilim_plugin_abi::{MEMORY_DEVICE, MEMORY_HOST};
 
@@ -22,36 +22,8 @@ const INT64: i32 = 7;
 #[derive(Default)]
 struct Gate(Arc<AtomicI64>);
 
-impl Guest for Gate {
-    fn open() -> Result<Gate> {
-        Ok(Gate::default())
-    }
-
-    fn device(&self) -> &CStr {
-        c"a gate"
-    }
-
-    fn describe(&self) -> Description {
-        Description {
-            queued: cfg!(feature = "queued"),
-            memory: match cfg!(feature = "host") {
-                true => MEMORY_HOST,
-                false => MEMORY_DEVICE,
-            },
-            ..Description::default()
-        }
-    }
-
-    fn allocate(&self, _: usize) -> Result<Option<Memory>> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(None)
-    }
-
-    fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>> {
-        self.kernel_with(node, &Settings::default())
-    }
-
-    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+impl Gate {
+    fn made(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
         match node.op {
             "Wait" => {
                 let file = PathBuf::from(settings.text("file"));
@@ -106,6 +78,40 @@ impl Guest for Gate {
             }
             _ => Err(Failure::unsupported("only Wait, Plus, Place and Count")),
         }
+    }
+}
+
+impl Guest for Gate {
+    fn open() -> Result<Gate> {
+        Ok(Gate::default())
+    }
+
+    fn device(&self) -> &CStr {
+        c"a gate"
+    }
+
+    fn describe(&self) -> Description {
+        Description {
+            queued: cfg!(feature = "queued"),
+            memory: match cfg!(feature = "host") {
+                true => MEMORY_HOST,
+                false => MEMORY_DEVICE,
+            },
+            ..Description::default()
+        }
+    }
+
+    fn allocate(&self, _: usize) -> Result<Option<Memory>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+
+    fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>> {
+        self.made(node, &Settings::default())
+    }
+
+    fn kernel_with(&self, node: &Node, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        self.made(node, build.settings)
     }
 
     fn options() -> &'static [OptionDef] {
