@@ -25,14 +25,15 @@ struct Device {
 }
 
 impl Device {
-    /// The device in C and in Rust.
-    fn both(name: &str) -> [Device; 2] {
+    /// The device in C, and then in Rust.
+    fn both(name: &str) -> impl Iterator<Item = Device> {
         Device::both_with(name, false)
     }
 
-    /// The device in C and in Rust that wants convolutions of 1x1 on channels-last data, or does not.
-    fn both_with(name: &str, pointwise_last: bool) -> [Device; 2] {
-        [Made::InC, Made::InRust].map(|made| Device::new(made, name, pointwise_last))
+    /// The device in C, and then in Rust, that wants convolutions of 1x1 on channels-last data, or does not.
+    fn both_with(name: &str, pointwise_last: bool) -> impl Iterator<Item = Device> {
+        let both = [Made::InC, Made::InRust].into_iter();
+        both.map(move |made| Device::new(made, name, pointwise_last))
     }
 
     fn new(made: Made, name: &str, pointwise_last: bool) -> Device {

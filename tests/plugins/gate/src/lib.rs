@@ -1,6 +1,6 @@
 //! Operators of `com.example` that show when and where kernels of a library in Rust run: `Wait` gives its input when a file
 //! is there, `Plus` adds two tensors, `Place` gives the addresses of its input and its output, `Count` the number of blocks of
-//! memory that Kilim has asked for.
+//! memory that Kilim has asked for, `Asked` what the session asks of the backend.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kilim_plugin_abi::guest::{
-    Build, Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef,
-    OptionKind, OutputInfo, Result, Settings,
+    Build, Data, Description, Failure, Guest, Half, Kernel, Memory, Node, OperatorDef, OptionDef,
+    OptionKind, OutputInfo, Quantized, Result, Settings,
 };
 use kilim_plugin_abi::{MEMORY_DEVICE, MEMORY_HOST};
 
@@ -76,7 +76,23 @@ impl Gate {
                     },
                 ))
             }
-            _ => Err(Failure::unsupported("only Wait, Plus, Place and Count")),
+            "Asked" => {
+                let asked = [
+                    i64::from(settings.dynamic_shapes),
+                    i64::from(settings.half == Some(Half::Chosen)),
+                    i64::from(settings.quantized == Quantized::Native),
+                    i64::from(settings.timers),
+                ];
+                Ok(Box::new(
+                    move |_: &[Option<&Data>], outputs: &mut [Data]| {
+                        outputs[0].elements_mut().copy_from_slice(&asked);
+                        Ok(())
+                    },
+                ))
+            }
+            _ => Err(Failure::unsupported(
+                "only Wait, Plus, Place, Count and Asked",
+            )),
         }
     }
 }
@@ -93,6 +109,12 @@ impl Guest for Gate {
     fn describe(&self) -> Description {
         Description {
             queued: cfg!(feature = "queued"),
+            dynamic_shapes: !cfg!(feature = "config"),
+            half: cfg!(feature = "config").then_some(Half::Chosen),
+            quantized: match cfg!(feature = "config") {
+                true => Quantized::Native,
+                false => Quantized::Exact,
+            },
             memory: match cfg!(feature = "host") {
                 true => MEMORY_HOST,
                 false => MEMORY_DEVICE,
@@ -152,6 +174,11 @@ impl Guest for Gate {
                 domain: c"com.example",
                 name: c"Count",
                 infer: |_| Ok(integers(1)),
+            },
+            OperatorDef {
+                domain: c"com.example",
+                name: c"Asked",
+                infer: |_| Ok(integers(4)),
             },
         ]
     }
