@@ -176,6 +176,7 @@ pub unsafe extern "C" fn prepare<G: Guest>(
         // SAFETY: the stage is Kilim's.
         let steps = unsafe { steps(opened, context, stage, slots, &roots) }?;
         let mut read = vec![false; slots.len()];
+        // Whoever reads an alias reads the bytes of its root.
         let aliases = (0..).zip(&roots).filter(|(tensor, root)| tensor != *root);
         let inputs = steps.iter().flat_map(|step| step.inputs.iter().flatten());
         for &root in inputs.chain(aliases.map(|(_, root)| root)) {
