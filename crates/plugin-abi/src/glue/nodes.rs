@@ -8,22 +8,26 @@ use super::{Opened, node, say};
 use crate as abi;
 use crate::guest::Guest;
 
-type Names = &'static [&'static CStr];
+/// A list of names, and where each begins.
+struct List {
+    names: &'static [&'static CStr],
+    starts: Box<[*const c_char]>,
+}
 
 /// Lists of names in the form of the interface, which last as long as the backend.
 #[derive(Default)]
-pub struct Lists(Mutex<Vec<(Names, Box<[*const c_char]>)>>);
+pub struct Lists(Mutex<Vec<List>>);
 
 impl Lists {
     /// The beginning of the list of these names.
-    fn of(&self, names: Names) -> *const *const c_char {
+    fn of(&self, names: &'static [&'static CStr]) -> *const *const c_char {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, list)) = lists.iter().find(|(known, _)| *known == names) {
-            return list.as_ptr();
+        if let Some(list) = lists.iter().find(|list| list.names == names) {
+            return list.starts.as_ptr();
         }
-        let list: Box<[_]> = names.iter().map(|name| name.as_ptr()).collect();
-        let start = list.as_ptr();
-        lists.push((names, list));
+        let starts: Box<[_]> = names.iter().map(|name| name.as_ptr()).collect();
+        let start = starts.as_ptr();
+        lists.push(List { names, starts });
         start
     }
 }

@@ -77,9 +77,9 @@ pub(crate) struct Packs(Mutex<Constants>);
 #[derive(Default)]
 struct Constants {
     forms: HashMap<(u64, TypeId), Form>,
-    /// Those that have at least one form.
+    /// Constants that have at least one form.
     packed: HashSet<u64>,
-    /// Those whose elements a stage still reads where Kilim has them.
+    /// Constants whose elements a stage reads where Kilim has them.
     raw: HashSet<u64>,
 }
 

@@ -64,7 +64,7 @@ impl Half {
 /// The arithmetic of quantised tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantized {
-    /// The same bytes as on every other backend.
+    /// Bytes are those of every other backend.
     #[default]
     Exact,
     /// At most a step of quantisation off in each operator, where the backend has nothing exact.
