@@ -3,18 +3,25 @@
 //!
 //! Panics do not leave the library: they become errors.
 
+mod build;
+mod choices;
 mod data;
 mod device;
 mod handles;
+mod schedule;
 mod subgraph;
 
 use std::ffi::CStr;
 
 use crate::{self as abi, Cost, Status};
 
+pub use build::Build;
+pub(crate) use build::Packs;
+pub use choices::{Choice, Choices, NodeLayouts};
 pub use data::{Data, Element};
-pub use device::{Description, OptionDef, OptionKind, Settings};
+pub use device::{DataLayout, Description, Half, OptionDef, OptionKind, Quantized, Settings};
 pub use handles::{Handle, HandleKind, Mapping, UserMemory};
+pub use schedule::{Scheduler, Task};
 pub use subgraph::{Change, NewNode, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
 
 /// Why something is refused or has failed.
@@ -108,6 +115,11 @@ pub struct Node<'a> {
 }
 
 impl Node<'_> {
+    /// All attributes, by their names.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, &Values<'_>)> {
+        self.attributes.iter().map(|(name, values)| (*name, values))
+    }
+
     /// The values of an attribute; `None` where the node has none of this name.
     pub fn attribute(&self, name: &str) -> Option<&Values<'_>> {
         let found = self.attributes.iter().find(|(n, _)| *n == name);
@@ -142,8 +154,14 @@ impl Node<'_> {
 
 /// One node made ready to run.
 pub trait Kernel: Send {
-    /// Computes the outputs. An input that is left out is `None`.
+    /// Computes the outputs. An input that is left out is `None`, as is one that [`Build::pack`] gave.
     fn run(&mut self, inputs: &[Option<&Data>], outputs: &mut [Data]) -> Result;
+
+    /// A kernel that does the same in another run at the same time, and shares what was packed; `None` has Kilim make one anew.
+    /// Asked of backends that describe [`Description::replicas`].
+    fn replica(&self) -> Option<Box<dyn Kernel>> {
+        None
+    }
 }
 
 impl<F: FnMut(&[Option<&Data>], &mut [Data]) -> Result + Send> Kernel for F {
@@ -165,6 +183,24 @@ pub struct OperatorDef {
     pub infer: fn(&Node) -> Result<Vec<OutputInfo>>,
 }
 
+/// A call of Kilim's that is answered without the [`Guest`], and that went well.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Call<'a> {
+    /// A session begins, with these settings.
+    CreateContext(&'a Settings),
+    /// A session, or one of its runs at the same time, ends.
+    ReleaseContext,
+    /// A session is made ready for one more run at the same time.
+    Replica,
+    /// Kernels of one more run at the same time were made of others.
+    Replicate,
+    /// Kilim lets go of a constant that kernels have packed.
+    IsPacked,
+    /// A tensor stays on the device.
+    Keep,
+}
+
 /// A backend that computes on memory at addresses of the host.
 pub trait Guest: Send + Sync + Sized + 'static {
     /// Opens the device.
@@ -177,9 +213,10 @@ pub trait Guest: Send + Sync + Sized + 'static {
     /// and again for those that the backend is given.
     fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>>;
 
-    /// The kernel of a node for a session with these settings. Which nodes have one must not depend on them.
-    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
-        let _ = settings;
+    /// The kernel of a node for a session: with its settings, by an algorithm of [`Guest::choices`], of weights in a form of the
+    /// kernel's own. Which nodes have one must not depend on that.
+    fn kernel_with(&self, node: &Node, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        let _ = build;
         self.kernel(node)
     }
 
@@ -225,6 +262,26 @@ pub trait Guest: Send + Sync + Sized + 'static {
     fn optimise(&self, subgraph: &Subgraph) -> Result<Vec<Change>> {
         let _ = subgraph;
         Ok(Vec::new())
+    }
+
+    /// What says the layout of each node, where that is not the first that the backend describes.
+    fn node_layouts(&self) -> Option<&dyn NodeLayouts> {
+        None
+    }
+
+    /// What names algorithms that are to be measured.
+    fn choices(&self) -> Option<&dyn Choices> {
+        None
+    }
+
+    /// What orders the tasks of a stage, those of other backends, too.
+    fn scheduler(&self) -> Option<&dyn Scheduler> {
+        None
+    }
+
+    /// Hears of a call that was answered without the guest, to write it to a log for instance. Any thread may call it.
+    fn hear(&self, call: Call) {
+        let _ = call;
     }
 
     /// What was learnt of the device and would have to be found out again in another process; empty where that is nothing.

@@ -5,7 +5,8 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 
 use kilim_plugin_abi::guest::{
-    Description, Failure, Guest, Kernel, Node, OptionDef, OptionKind, Result, Settings,
+    Build, DataLayout, Description, Failure, Guest, Half, Kernel, Node, OptionDef, OptionKind,
+    Quantized, Result, Settings,
 };
 use kilim_plugin_abi::{self as abi, glue};
 
@@ -25,15 +26,21 @@ impl Guest for Talker {
     }
 
     /// The reason says what was heard.
-    fn kernel_with(&self, _: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+    fn kernel_with(&self, _: &Node, build: &mut Build) -> Result<Box<dyn Kernel>> {
         let Settings {
             threads,
             spare_memory,
             layout,
+            dynamic_shapes,
+            half,
+            quantized,
+            timers,
             ..
-        } = settings;
-        let (mode, cores) = (settings.text("mode"), settings.integer("cores"));
-        let heard = format!("{threads:?} {spare_memory} {layout} {mode} {cores:?}");
+        } = build.settings;
+        let (mode, cores) = (build.settings.text("mode"), build.settings.integer("cores"));
+        let session = format!("{threads:?} {spare_memory} {layout:?} {mode} {cores:?}");
+        let config = format!("{dynamic_shapes} {half:?} {quantized:?} {timers}");
+        let heard = format!("{session}, {config}, {:?}", build.algorithm);
         Err(Failure::unsupported(heard))
     }
 
@@ -41,7 +48,10 @@ impl Guest for Talker {
         Description {
             dtypes: vec![(abi::FLOAT32, abi::FAST)],
             flops_per_second: 3e9,
-            layouts: vec![abi::NHWC, abi::NCHW],
+            layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
+            dynamic_shapes: false,
+            half: Some(Half::Chosen),
+            quantized: Quantized::Native,
             memory: abi::MEMORY_HOST,
             queued: true,
             ..Description::default()
@@ -90,8 +100,8 @@ fn described(backend: &abi::Backend) -> abi::Description {
     told
 }
 
-/// What a kernel hears through a context that is made with these options.
-fn heard(backend: &abi::Backend, options: &abi::ContextOptions) -> String {
+/// What a kernel hears through a context that is made with these options, of a host that knows algorithms or does not.
+fn heard(backend: &abi::Backend, options: &abi::ContextOptions, knows_choice: bool) -> String {
     let mut context = null_mut();
     // SAFETY: functions of the table; all pointers live during the calls.
     unsafe {
@@ -115,7 +125,7 @@ fn heard(backend: &abi::Backend, options: &abi::ContextOptions) -> String {
         inputs: std::ptr::null(),
         outputs: std::ptr::null(),
     };
-    let parts = [0, 1];
+    let (parts, algorithm) = ([0, 1], c"rows".as_ptr());
     let stage = abi::Stage {
         tensor_count: 0,
         tensors: std::ptr::null(),
@@ -124,9 +134,13 @@ fn heard(backend: &abi::Backend, options: &abi::ContextOptions) -> String {
         part_count: 1,
         parts: parts.as_ptr(),
         arena_bytes: 0,
-        algorithms: std::ptr::null(),
+        // A host of before it has something else here.
+        algorithms: match knows_choice {
+            true => &raw const algorithm,
+            false => std::ptr::dangling(),
+        },
     };
-    let (mut executable, mut text) = (null_mut::<c_void>(), [0u8; 128]);
+    let (mut executable, mut text) = (null_mut::<c_void>(), [0u8; 256]);
     let mut message = abi::Message {
         text: text.as_mut_ptr().cast(),
         capacity: text.len(),
@@ -158,6 +172,9 @@ fn a_host_of_today_hears_and_tells_everything() {
     let layouts = unsafe { std::slice::from_raw_parts(told.layouts, told.layout_count) };
     assert_eq!(layouts, [abi::NHWC, abi::NCHW]);
     assert_eq!(told.flops_per_second, 3e9);
+    let (half, quantized) = (abi::HALF_CHOSEN, abi::QUANTIZED_NATIVE);
+    let config = (told.dynamic_shapes, told.half, told.quantized);
+    assert_eq!(config, (0, half, quantized));
     assert_eq!(told.memory, abi::MEMORY_HOST);
     assert!(backend.submit.is_some() && backend.wait.is_some() && backend.attach.is_some());
     assert!(backend.keep.is_none(), "results are handed out as they are");
@@ -180,15 +197,18 @@ fn a_host_of_today_hears_and_tells_everything() {
         threads: 3,
         spare_memory: 1,
         layout: abi::NHWC,
-        dynamic_shapes: 1,
-        half: abi::HALF_OFF,
-        quantized: abi::QUANTIZED_EXACT,
-        timers: 0,
+        dynamic_shapes: 0,
+        half: abi::HALF_KEPT,
+        quantized: abi::QUANTIZED_NATIVE,
+        timers: 1,
         setting_count: settings.len(),
         settings: settings.as_ptr(),
         queue: std::ptr::null(),
     };
-    assert_eq!(heard(backend, &options), "Some(3) true 2 exact Some(8)");
+    assert_eq!(
+        heard(backend, &options, true),
+        "Some(3) true Some(ChannelsLast) exact Some(8), false Some(Kept) Native true, Some(\"rows\")"
+    );
 }
 
 /// Nothing behind what such a host has is read or written.
@@ -198,6 +218,8 @@ fn a_host_of_before_options_is_told_what_it_knows() {
     let told = described(backend);
     assert_eq!(told.flops_per_second, 3e9);
     assert_eq!((told.layout_count, told.layouts.is_null()), (0, true));
+    let config = (told.dynamic_shapes, told.half, told.quantized);
+    assert_eq!(config, (0, 0, 0), "as they were");
     // Such a host neither waits nor attaches: kernels run in its calls, in the library's memory.
     assert_eq!(told.memory, 0);
     assert!(backend.submit.is_none() && backend.wait.is_none() && backend.attach.is_none());
@@ -214,5 +236,8 @@ fn a_host_of_before_options_is_told_what_it_knows() {
         settings: std::ptr::dangling(),
         queue: std::ptr::dangling(),
     };
-    assert_eq!(heard(backend, &options), "None false 0  None");
+    assert_eq!(
+        heard(backend, &options, false),
+        "None false None  None, true None Exact false, None"
+    );
 }

@@ -72,7 +72,7 @@ static const Packed *find(const Context *c, uint64_t key) {
 static int32_t is_packed(void *self, void *context, uint64_t key) {
     (void)self;
     int there = find(context, key) != NULL;
-    if (there) tell("packed", "");
+    if (there) tell("is_packed", "");
     return there;
 }
 

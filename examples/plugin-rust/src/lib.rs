@@ -7,8 +7,8 @@ use std::ffi::CStr;
 
 use kilim_plugin_abi::FLOAT32;
 use kilim_plugin_abi::guest::{
-    Data, Failure, Guest, Kernel, Node, OperatorDef, OptionDef, OptionKind, OutputInfo, Result,
-    Settings,
+    Build, Data, Failure, Guest, Kernel, Node, OperatorDef, OptionDef, OptionKind, OutputInfo,
+    Result,
 };
 
 struct Cube;
@@ -65,10 +65,9 @@ impl Guest for Cube {
         }]
     }
 
-    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
-        let limit = settings
-            .number("limit")
-            .map_or(f32::MAX, |n| n.abs() as f32);
+    fn kernel_with(&self, node: &Node, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        let limit = build.settings.number("limit");
+        let limit = limit.map_or(f32::MAX, |n| n.abs() as f32);
         match (node.domain, node.op) {
             ("com.example", "Cube") => pointwise(move |x| (x * x * x).clamp(-limit, limit)),
             _ => self.kernel(node),

@@ -1,5 +1,6 @@
 //! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
-//! has beside ([`grown`], [`rewriting`]), tensors in memory of the user's ([`user_memory`], [`handles`], [`lent`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! has beside ([`grown`], [`rewriting`]), tensors in memory of the user's ([`user_memory`], [`handles`], [`lent`]), a device with all of it in C and in Rust
+//! ([`conv`]), what libraries in Rust do otherwise ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
 //! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]

@@ -1,6 +1,7 @@
 //! Libraries in Rust that run on a thread of their own, keep tensors, and read and write memory of the session's: the gate of
 //! `tests/plugins/gate`, and the device of `examples/plugin-device`.
 
+use kilim::core::backend::{Half, Quantized};
 use kilim::core::ops::CustomOperator;
 use kilim::{Datum, ErrorCode, Keep, Placement};
 use kilim_test_support::material::root;
@@ -166,6 +167,33 @@ fn a_library_in_rust_reads_and_writes_in_place() {
             assert_eq!(places[1] == own[1], in_place, "{features}");
         }
     }
+}
+
+#[test]
+fn a_library_in_rust_offers_its_config_and_is_told_the_users() {
+    let nodes = [node("com.example", "Asked", &["x"], &["y"])];
+    let model = model(&nodes, &[("x", &["1"])], &[("y", &["4"])]);
+    let asked = |features: &str, settings: &[&str]| {
+        let (folder, _) = gate("config", features);
+        let mut options = options(&["gate"], &folder);
+        for setting in settings {
+            options.configs.set(&setting.parse().unwrap());
+        }
+        let mut session = load(&model, options).unwrap();
+        let x = Tensor::from_slice(&[1], &[1.0f32]).unwrap();
+        let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
+        let config = session.backends()[0].describe().config.clone();
+        let offered = (config.dynamic_tensors, config.f16, config.quantized);
+        (offered, out[0].1.as_slice::<i64>().unwrap().to_vec())
+    };
+    let usual = asked("", &[]);
+    let config = (true, Half::Off, Quantized::Exact);
+    assert_eq!(usual, (config, vec![1, 0, 0, 0]));
+    let (offered, heard) = asked("config", &["gate:quantized=native", "gate:timers=on"]);
+    assert_eq!(offered, (false, Half::Chosen, Quantized::Native));
+    assert_eq!(heard, [0, 1, 1, 1]);
+    let (_, heard) = asked("config", &["gate:f16=off", "gate:quantized=exact"]);
+    assert_eq!(heard, [0, 0, 0, 0]);
 }
 
 fn tile() -> PathBuf {

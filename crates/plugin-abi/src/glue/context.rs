@@ -1,22 +1,42 @@
 //! What a session asks of a backend, and waiting for what it has started.
 
 use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::program::{Program, lock};
 use super::queue::Queue;
 use super::{Opened, guarded, handles, list, text};
-use crate::guest::{Guest, Settings};
+use crate::guest::{Call, DataLayout, Guest, Half, Packs, Quantized, Settings};
 use crate::{self as abi, Status};
 
 /// What Kilim calls a context.
 pub struct Context {
     pub settings: Settings,
+    /// Shared with replicas.
+    pub packs: Arc<Packs>,
     queue: Option<Arc<Queue>>,
     programs: Mutex<Vec<Weak<Mutex<Program>>>>,
 }
 
 impl Context {
+    pub fn new(settings: Settings, queue: Option<Arc<Queue>>) -> Context {
+        Context {
+            settings,
+            packs: Arc::default(),
+            queue,
+            programs: Mutex::default(),
+        }
+    }
+
+    /// A context for another run at the same time.
+    pub fn replica(&self) -> Context {
+        Context {
+            packs: self.packs.clone(),
+            ..Context::new(self.settings.clone(), self.queue.clone())
+        }
+    }
+
     /// Has the context know a program, whose failures it tells.
     pub fn add(&self, program: &Arc<Mutex<Program>>) {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +63,11 @@ pub unsafe extern "C" fn create_context<G: Guest>(
             };
             if opened.told.knows_options {
                 settings.spare_memory = (*options).spare_memory != 0;
-                settings.layout = (*options).layout;
+                settings.layout = DataLayout::of((*options).layout);
+                settings.dynamic_shapes = (*options).dynamic_shapes != 0;
+                settings.half = Half::of((*options).half);
+                settings.quantized = Quantized::of((*options).quantized);
+                settings.timers = (*options).timers != 0;
                 let given = list((*options).settings, (*options).setting_count).iter();
                 let given = given.map(|s| (text(s.name).to_string(), text(s.value).to_string()));
                 settings.values = given.collect();
@@ -53,20 +77,25 @@ pub unsafe extern "C" fn create_context<G: Guest>(
             }
             settings
         };
-        let made = Box::new(Context {
-            settings,
-            queue: opened.queue.clone(),
-            programs: Mutex::default(),
-        });
+        opened.hear(Call::CreateContext(&settings));
+        let made = Box::new(Context::new(settings, opened.queue.clone()));
         // SAFETY: Kilim gave `context` to be written.
         unsafe { *context = Box::into_raw(made).cast() };
         Ok(())
     })
 }
 
-pub unsafe extern "C" fn release_context(_this: *mut c_void, context: *mut c_void) {
-    // SAFETY: the box of `create_context`, released once.
-    drop(unsafe { Box::from_raw(context.cast::<Context>()) });
+pub unsafe extern "C" fn release_context<G: Guest>(this: *mut c_void, context: *mut c_void) {
+    // SAFETY: `this` is of `create`, the box of `create_context` or `replica` and released once.
+    let (opened, context) = unsafe {
+        (
+            &*this.cast::<Opened<G>>(),
+            Box::from_raw(context.cast::<Context>()),
+        )
+    };
+    // What was packed and panics while it is dropped has nobody to hear it.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(context)));
+    opened.hear(Call::ReleaseContext);
 }
 
 /// What was queued runs already.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Opened, handles};
 use crate as abi;
-use crate::guest::{Description, Guest, OptionDef, OptionKind};
+use crate::guest::{Description, Guest, Half, OptionDef, OptionKind};
 
 /// The size of a host's table that knows options, and with them the later fields of descriptions and of what contexts
 /// are told.
@@ -16,6 +16,7 @@ const KNOWN_FROM: usize = offset_of!(abi::Backend, options) + size_of::<usize>()
 pub struct Told {
     description: Description,
     grades: Vec<abi::DtypeGrade>,
+    layouts: Vec<i32>,
     /// Whether the host knows options.
     pub knows_options: bool,
     /// Whether the host waits for work that was started.
@@ -26,6 +27,8 @@ pub struct Told {
     pub knows_queues: bool,
     /// Kinds of the user's memory that the guest takes; none where the host does not know them.
     pub handle_kinds: Vec<abi::HandleKind>,
+    /// Whether the host says which algorithms kernels are to have.
+    pub chooses: bool,
     _choices: Vec<Box<[*const c_char]>>,
     pub options: Vec<abi::OptionInfo>,
 }
@@ -35,17 +38,20 @@ impl Told {
     pub fn by<G: Guest>(guest: &G, size: usize) -> Told {
         let description = guest.describe();
         let dtypes = description.dtypes.iter();
+        let layouts = description.layouts.iter();
         let mut choices = Vec::new();
         Told {
             grades: dtypes
                 .map(|&(dtype, grade)| abi::DtypeGrade { dtype, grade })
                 .collect(),
+            layouts: layouts.map(|layout| layout.number()).collect(),
             description,
             knows_options: size >= KNOWN_FROM,
             waits: size >= offset_of!(abi::Backend, wait) + size_of::<usize>(),
             attaches: size >= offset_of!(abi::Backend, attach) + size_of::<usize>(),
             knows_queues: handles::knows_queues(size),
             handle_kinds: handles::kinds(guest, size),
+            chooses: size >= offset_of!(abi::Backend, choice) + size_of::<usize>(),
             options: G::options().iter().map(|o| info(o, &mut choices)).collect(),
             _choices: choices,
         }
@@ -61,6 +67,16 @@ impl Told {
     /// Whether kernels read and write memory of the session's: the guest wants it, and the host attaches it.
     pub fn is_on_host(&self) -> bool {
         self.description.memory == abi::MEMORY_HOST && self.attaches
+    }
+
+    /// Whether runs of one session at the same time share what its kernels have packed.
+    pub fn has_replicas(&self) -> bool {
+        self.description.replicas
+    }
+
+    /// Whether Kilim may let go of constants that are packed.
+    pub fn packs(&self) -> bool {
+        self.description.packs
     }
 }
 
@@ -106,8 +122,11 @@ pub unsafe extern "C" fn describe<G: Guest>(this: *mut c_void, out: *mut abi::De
         (*out).transfer_start = said.transfer_start;
         (*out).transfer_bytes_per_second = said.transfer_bytes_per_second;
         if told.knows_options {
-            (*out).layout_count = said.layouts.len();
-            (*out).layouts = said.layouts.as_ptr();
+            (*out).layout_count = told.layouts.len();
+            (*out).layouts = told.layouts.as_ptr();
+            (*out).dynamic_shapes = i32::from(said.dynamic_shapes);
+            (*out).half = Half::number(said.half);
+            (*out).quantized = said.quantized.number();
         }
         if told.attaches {
             (*out).memory = said.memory;

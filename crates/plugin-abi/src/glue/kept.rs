@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::memory::Block;
 use super::program::{Executable, failed};
 use super::{Opened, guarded};
-use crate::guest::Guest;
+use crate::guest::{Call, Guest};
 use crate::{self as abi, Status};
 
 /// The elements of a tensor in a block of their own.
@@ -52,6 +52,7 @@ pub unsafe extern "C" fn keep<G: Guest>(
         };
         // SAFETY: Kilim gave `kept` to be written.
         unsafe { *kept = Box::into_raw(Box::new(made)).cast() };
+        opened.hear(Call::Keep);
         Ok(())
     })
 }

@@ -24,6 +24,11 @@ pub struct Block {
     owner: Owner,
 }
 
+// SAFETY: the memory belongs to no thread, and what a guest brings can be sent.
+unsafe impl Send for Block {}
+// SAFETY: shared, a block only tells its address and its size; what a guest brought is not used before it is dropped.
+unsafe impl Sync for Block {}
+
 enum Owner {
     Heap(Layout),
     /// Only there to be dropped: `start` is what it gave.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::guest::{Failure, Guest, Node, OperatorDef, TensorInfo, Values};
+use crate::guest::{Call, Failure, Guest, Node, OperatorDef, TensorInfo, Values};
 use crate::{self as abi, Status};
 
 mod calls;
@@ -14,12 +14,16 @@ mod evaluate;
 mod handles;
 mod kept;
 mod memory;
+mod nodes;
 mod program;
 mod queue;
+mod replica;
 mod rewrite;
+mod schedule;
 mod state;
 
 use device::Told;
+use nodes::Lists;
 use queue::Queue;
 
 /// What a call gives inside: a failure with the step to blame, or -1.
@@ -35,6 +39,16 @@ struct Opened<G> {
     queue: Option<Arc<Queue>>,
     table: abi::Backend,
     operators: Vec<abi::Operator>,
+    /// Names of algorithms.
+    lists: Lists,
+}
+
+impl<G: Guest> Opened<G> {
+    /// Tells the guest of a call.
+    fn hear(&self, call: Call) {
+        // Whoever panics here has nobody to hear it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.guest.hear(call)));
+    }
 }
 
 fn say(message: *mut abi::Message, text: &str, node: i64) {
@@ -186,6 +200,9 @@ pub unsafe fn create<G: Guest>(
         let (queued, on_host) = (queue.is_some(), told.is_on_host());
         let imports = !told.handle_kinds.is_empty();
         let keeps = !on_host || imports;
+        let (replicas, packs) = (told.has_replicas(), told.packs());
+        let has_layouts = guest.node_layouts().is_some();
+        let (has_choices, orders) = (guest.choices().is_some(), guest.scheduler().is_some());
         let operators = G::operators().iter().map(|o| abi::Operator {
             domain: o.domain.as_ptr(),
             name: o.name.as_ptr(),
@@ -196,13 +213,14 @@ pub unsafe fn create<G: Guest>(
             guest,
             planned: size as usize >= memory::KNOWN_FROM,
             operators: operators.collect(),
+            lists: Lists::default(),
             told,
             queue,
             table: abi::Backend {
                 describe: Some(device::describe::<G>),
                 supports: Some(supports::<G>),
                 create_context: Some(context::create_context::<G>),
-                release_context: Some(context::release_context),
+                release_context: Some(context::release_context::<G>),
                 prepare: Some(program::prepare::<G>),
                 release_executable: Some(program::release),
                 write: Some(calls::write),
@@ -235,6 +253,12 @@ pub unsafe fn create<G: Guest>(
                 is_lost: Some(state::is_lost::<G>),
                 reopen: Some(state::reopen::<G>),
                 optimise: Some(rewrite::optimise::<G>),
+                node_layout: has_layouts.then_some(nodes::node_layout::<G>),
+                choice: has_choices.then_some(nodes::choice::<G>),
+                schedule: orders.then_some(schedule::schedule::<G>),
+                replica: replicas.then_some(replica::replica::<G>),
+                replicate: replicas.then_some(replica::replicate::<G>),
+                is_packed: packs.then_some(replica::is_packed::<G>),
                 ..abi::Backend::EMPTY
             },
         });

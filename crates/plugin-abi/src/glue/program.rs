@@ -1,7 +1,7 @@
 //! A stage made ready: a kernel for each step, and where its tensors are.
 
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +11,14 @@ use super::context::Context;
 use super::memory::Block;
 use super::queue::Queue;
 use super::{Opened, Outcome, caught, guarded, list, node, tensor};
-use crate::guest::{Data, Failure, Guest, Kernel, Settings};
+use crate::guest::{Build, Data, Failure, Guest, Kernel, Settings};
 use crate::{self as abi, Status};
 
 /// What Kilim calls an executable.
 pub struct Executable {
-    program: Arc<Mutex<Program>>,
+    pub program: Arc<Mutex<Program>>,
     /// Where the program runs; `None` where `run` runs it.
-    queue: Option<Arc<Queue>>,
+    pub queue: Option<Arc<Queue>>,
 }
 
 impl Executable {
@@ -81,12 +81,13 @@ pub struct Program {
 }
 
 // SAFETY: what it points to is memory of the device or of the user, known elements and attached ones, which belong to no thread; kernels and
-// blocks can be sent.
+// blocks can be sent, and blocks that programs share are only read.
 unsafe impl Send for Program {}
 
 pub struct Prepared {
     pub name: String,
     pub kernel: Box<dyn Kernel>,
+    /// `None` for an input that is left out, or that the kernel has packed.
     pub inputs: Vec<Option<usize>>,
     pub outputs: Vec<usize>,
     /// How long the step took when it was timed last.
@@ -97,10 +98,14 @@ pub struct Prepared {
 pub enum Home {
     /// So far into the block.
     Block { offset: usize, bytes: usize },
-    /// Known elements, which Kilim keeps as long as the program.
+    /// Elements of a constant, which Kilim keeps as long as the context.
     Kept { start: NonNull<u8>, bytes: usize },
-    /// Known elements that Kilim has at an address of another alignment.
-    Copied(Block, usize),
+    /// Elements that are known for this program alone, as long as which Kilim keeps them.
+    Planned { start: NonNull<u8>, bytes: usize },
+    /// Known elements that Kilim has at an address of another alignment, or not as long as they are needed.
+    Copied(Arc<Block>, usize),
+    /// Nowhere: all kernels have the constant in forms of their own.
+    Packed,
     /// In memory of the session's, whose beginning is known while a run has it attached.
     Attached {
         start: Option<NonNull<u8>>,
@@ -128,16 +133,22 @@ impl Home {
         // program.
         let Some(known) = (unsafe { tensor(&slot.tensor) }).data else {
             let offset = slot.offset;
-            return Ok(Home::Block { offset, bytes });
+            return Ok(match slot.place {
+                abi::CONSTANT if bytes > 0 => Home::Packed,
+                _ => Home::Block { offset, bytes },
+            });
         };
         if known.as_ptr().cast::<u64>().is_aligned() {
             let start = NonNull::from(known).cast();
-            return Ok(Home::Kept { start, bytes });
+            return Ok(match slot.place {
+                abi::CONSTANT => Home::Kept { start, bytes },
+                _ => Home::Planned { start, bytes },
+            });
         }
         let block = Block::zeroed(bytes).map_err(|f| (f, -1))?;
         // SAFETY: the block is fresh, and large enough.
         unsafe { std::ptr::copy_nonoverlapping(known.as_ptr(), block.start().as_ptr(), bytes) };
-        Ok(Home::Copied(block, bytes))
+        Ok(Home::Copied(Arc::new(block), bytes))
     }
 }
 
@@ -151,10 +162,9 @@ pub unsafe extern "C" fn prepare<G: Guest>(
     guarded(error, || {
         // SAFETY: `this` is of `create`, the rest is Kilim's.
         let (opened, stage) = unsafe { (&*this.cast::<Opened<G>>(), &*stage) };
-        // SAFETY: the context is of `create_context`, or NULL.
-        let context = unsafe { context.cast::<Context>().as_ref() };
-        let none = Settings::default();
-        let settings = context.map_or(&none, |context| &context.settings);
+        let none = Context::new(Settings::default(), None);
+        // SAFETY: the context is of `create_context` or `replica`, or NULL.
+        let context = unsafe { context.cast::<Context>().as_ref() }.unwrap_or(&none);
         // SAFETY: Kilim's stage has `tensor_count` tensors.
         let slots = unsafe { list(stage.tensors, stage.tensor_count) };
         let mut roots: Vec<usize> = (0..slots.len()).collect();
@@ -166,30 +176,21 @@ pub unsafe extern "C" fn prepare<G: Guest>(
             // SAFETY: the interface keeps known elements until the executable is released.
             homes.push(unsafe { Home::of(slot) }?);
         }
-        let mut steps = Vec::with_capacity(stage.step_count);
-        // SAFETY: Kilim's stage has `step_count` steps.
-        for (i, step) in unsafe { list(stage.steps, stage.step_count) }
-            .iter()
-            .enumerate()
-        {
-            // SAFETY: the lists of a step are as long as those of its node.
-            let (n, inputs, outputs) = unsafe {
-                let n = node(step.node);
-                let inputs = list(step.inputs, n.inputs.len());
-                let outputs = list(step.outputs, n.outputs.len());
-                (n, inputs, outputs)
-            };
-            let kernel = opened.guest.kernel_with(&n, settings);
-            steps.push(Prepared {
-                name: n.name.to_string(),
-                kernel: kernel.map_err(|f| (f, i as i64))?,
-                inputs: inputs
-                    .iter()
-                    .map(|&t| (t != abi::ABSENT).then(|| roots[t]))
-                    .collect(),
-                outputs: outputs.iter().map(|&t| roots[t]).collect(),
-                seconds: 0.0,
-            });
+        // SAFETY: the stage is Kilim's.
+        let steps = unsafe { steps(opened, context, stage, slots, &roots) }?;
+        let mut read = vec![false; slots.len()];
+        // Whoever reads an alias reads the bytes of its root.
+        let aliases = (0..).zip(&roots).filter(|(tensor, root)| tensor != *root);
+        let inputs = steps.iter().flat_map(|step| step.inputs.iter().flatten());
+        for &root in inputs.chain(aliases.map(|(_, root)| root)) {
+            read[root] = true;
+        }
+        for (i, slot) in slots.iter().enumerate() {
+            match slot.place == abi::CONSTANT {
+                true if !read[i] && context.packs.holds(slot.key) => homes[i] = Home::Packed,
+                true => context.packs.keep_raw(slot.key),
+                false => {}
+            }
         }
         let own = match opened.planned {
             true => None,
@@ -208,15 +209,63 @@ pub unsafe extern "C" fn prepare<G: Guest>(
             timing: false,
             failure: None,
         }));
-        if let Some(context) = context {
-            context.add(&program);
-        }
+        context.add(&program);
         let queue = opened.queue.clone();
         let made = Box::new(Executable { program, queue });
         // SAFETY: Kilim gave `executable` to be written.
         unsafe { *executable = Box::into_raw(made).cast() };
         Ok(())
     })
+}
+
+/// The steps of a stage with their kernels.
+///
+/// # Safety
+/// The stage is Kilim's, as are its `slots`; the tensor that holds the bytes of each is in `roots`.
+unsafe fn steps<G: Guest>(
+    opened: &Opened<G>,
+    context: &Context,
+    stage: &abi::Stage,
+    slots: &[abi::Slot],
+    roots: &[usize],
+) -> Outcome<Vec<Prepared>> {
+    let mut made = Vec::with_capacity(stage.step_count);
+    let algorithms: &[*const c_char] = match opened.told.chooses {
+        // SAFETY: the host's stage has the field, and in it NULL, or a name or NULL for each step.
+        true => unsafe { list(stage.algorithms, stage.step_count) },
+        false => &[],
+    };
+    // SAFETY: Kilim's stage has `step_count` steps.
+    let steps = unsafe { list(stage.steps, stage.step_count) };
+    for (i, step) in steps.iter().enumerate() {
+        // SAFETY: the lists of a step are as long as those of its node.
+        let (n, inputs, outputs) = unsafe {
+            let n = node(step.node);
+            let inputs = list(step.inputs, n.inputs.len());
+            let outputs = list(step.outputs, n.outputs.len());
+            (n, inputs, outputs)
+        };
+        let algorithm = algorithms.get(i).filter(|name| !name.is_null());
+        // SAFETY: it is not NULL, so it ends with a zero; it lives during the call.
+        let algorithm = algorithm.map(|&name| unsafe { CStr::from_ptr(name) });
+        let constant = |&t: &usize| slots.get(t).filter(|slot| slot.place == abi::CONSTANT);
+        let keys = inputs.iter().map(|t| constant(t).map(|slot| slot.key));
+        let keys: Vec<Option<u64>> = keys.collect();
+        let session = (&context.settings, &*context.packs);
+        let mut build = Build::new(session, algorithm, &n.inputs, &keys);
+        let kernel = opened.guest.kernel_with(&n, &mut build);
+        let inputs = inputs.iter().enumerate();
+        made.push(Prepared {
+            name: n.name.to_string(),
+            kernel: kernel.map_err(|f| (f, i as i64))?,
+            inputs: inputs
+                .map(|(k, &t)| (t != abi::ABSENT && !build.has_packed(k)).then(|| roots[t]))
+                .collect(),
+            outputs: outputs.iter().map(|&t| roots[t]).collect(),
+            seconds: 0.0,
+        });
+    }
+    Ok(made)
 }
 
 pub unsafe extern "C" fn release(_this: *mut c_void, executable: *mut c_void) {
@@ -241,7 +290,7 @@ impl Program {
             return Ok(unsafe { Data::new(start.cast(), bytes) });
         }
         let (start, bytes) = match &self.homes[root] {
-            Home::Kept { start, bytes } => (*start, *bytes),
+            Home::Kept { start, bytes } | Home::Planned { start, bytes } => (*start, *bytes),
             Home::Copied(block, bytes) => (block.start(), *bytes),
             Home::Attached { bytes: 0, .. } => (NonNull::<u64>::dangling().cast(), 0),
             Home::Attached { start, bytes } => {
@@ -258,6 +307,7 @@ impl Program {
                 // SAFETY: the block has room for so many bytes.
                 (unsafe { block.add(*offset) }, *bytes)
             }
+            Home::Packed => return Err(failed("the elements of a constant are gone")),
             Home::Alias => return Err(failed("a tensor is another name of itself")),
         };
         // SAFETY: aligned and initialised; nothing else writes the elements while the result lives, and known ones

@@ -1,6 +1,6 @@
 //! Connected nodes, and what a backend makes of them.
 
-use super::{Node, TensorInfo};
+use super::{Node, TensorInfo, Values};
 
 /// Nodes of one stage that are connected and were placed on the backend.
 pub struct Subgraph<'a> {
@@ -52,4 +52,19 @@ pub enum NewValues {
     Floats(Vec<f64>),
     Texts(Vec<String>),
     Bytes(Vec<u8>),
+}
+
+impl NewValues {
+    /// The values of a node's attribute, for a new node; `None` for those that this crate does not read.
+    pub fn of(values: &Values) -> Option<NewValues> {
+        match values {
+            Values::Ints(list) => Some(NewValues::Ints(list.to_vec())),
+            Values::Floats(list) => Some(NewValues::Floats(list.to_vec())),
+            Values::Texts(list) => Some(NewValues::Texts(
+                list.iter().map(ToString::to_string).collect(),
+            )),
+            Values::Bytes(list) => Some(NewValues::Bytes(list.to_vec())),
+            Values::Other => None,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Operators of `com.example` that show when and where kernels of a library in Rust run: `Wait` gives its input when a file
 //! is there, `Plus` adds two tensors, `Place` gives the addresses of its input and its output, `Count` the number of blocks of
-//! memory that Kilim has asked for. On Linux it computes in files that it maps, and in host memory of the user's.
+//! memory that Kilim has asked for, `Asked` what the session asks of the backend. On Linux it computes in files that it maps, and in host
+//! memory of the user's.
 
 #[cfg(target_os = "linux")]
 mod memory;
@@ -13,8 +14,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use kilim_plugin_abi::guest::{
-    Data, Description, Failure, Guest, Kernel, Memory, Node, OperatorDef, OptionDef, OptionKind,
-    OutputInfo, Result, Settings,
+    Build, Data, Description, Failure, Guest, Half, Kernel, Memory, Node, OperatorDef, OptionDef,
+    OptionKind, OutputInfo, Quantized, Result, Settings,
 };
 #[cfg(target_os = "linux")]
 use kilim_plugin_abi::guest::{Handle, HandleKind, Mapping, UserMemory};
@@ -27,53 +28,8 @@ const INT64: i32 = 7;
 #[derive(Default)]
 struct Gate(Arc<AtomicI64>);
 
-impl Guest for Gate {
-    fn open() -> Result<Gate> {
-        Ok(Gate::default())
-    }
-
-    fn device(&self) -> &CStr {
-        c"a gate"
-    }
-
-    fn describe(&self) -> Description {
-        Description {
-            queued: cfg!(feature = "queued"),
-            memory: match cfg!(feature = "host") {
-                true => MEMORY_HOST,
-                false => MEMORY_DEVICE,
-            },
-            ..Description::default()
-        }
-    }
-
-    fn allocate(&self, _: usize) -> Result<Option<Memory>> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(None)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn handle_kinds(&self) -> Vec<HandleKind> {
-        vec![HandleKind::Host, HandleKind::DmaBuf]
-    }
-
-    #[cfg(target_os = "linux")]
-    fn import(&self, memory: &UserMemory, _: &Settings) -> Result<Mapping> {
-        match memory.handle {
-            Handle::DmaBuf(fd) => memory::map(fd, memory.offset, memory.bytes),
-            _ => Err(Failure::unsupported("only files are mapped")),
-        }
-    }
-
-    fn queue(&self, settings: &Settings) -> Option<u64> {
-        settings.queue.or(Some(7))
-    }
-
-    fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>> {
-        self.kernel_with(node, &Settings::default())
-    }
-
-    fn kernel_with(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
+impl Gate {
+    fn made(&self, node: &Node, settings: &Settings) -> Result<Box<dyn Kernel>> {
         match node.op {
             "Wait" => {
                 let file = PathBuf::from(settings.text("file"));
@@ -126,8 +82,81 @@ impl Guest for Gate {
                     },
                 ))
             }
-            _ => Err(Failure::unsupported("only Wait, Plus, Place and Count")),
+            "Asked" => {
+                let asked = [
+                    i64::from(settings.dynamic_shapes),
+                    i64::from(settings.half == Some(Half::Chosen)),
+                    i64::from(settings.quantized == Quantized::Native),
+                    i64::from(settings.timers),
+                ];
+                Ok(Box::new(
+                    move |_: &[Option<&Data>], outputs: &mut [Data]| {
+                        outputs[0].elements_mut().copy_from_slice(&asked);
+                        Ok(())
+                    },
+                ))
+            }
+            _ => Err(Failure::unsupported(
+                "only Wait, Plus, Place, Count and Asked",
+            )),
         }
+    }
+}
+
+impl Guest for Gate {
+    fn open() -> Result<Gate> {
+        Ok(Gate::default())
+    }
+
+    fn device(&self) -> &CStr {
+        c"a gate"
+    }
+
+    fn describe(&self) -> Description {
+        Description {
+            queued: cfg!(feature = "queued"),
+            dynamic_shapes: !cfg!(feature = "config"),
+            half: cfg!(feature = "config").then_some(Half::Chosen),
+            quantized: match cfg!(feature = "config") {
+                true => Quantized::Native,
+                false => Quantized::Exact,
+            },
+            memory: match cfg!(feature = "host") {
+                true => MEMORY_HOST,
+                false => MEMORY_DEVICE,
+            },
+            ..Description::default()
+        }
+    }
+
+    fn allocate(&self, _: usize) -> Result<Option<Memory>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(None)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn handle_kinds(&self) -> Vec<HandleKind> {
+        vec![HandleKind::Host, HandleKind::DmaBuf]
+    }
+
+    #[cfg(target_os = "linux")]
+    fn import(&self, memory: &UserMemory, _: &Settings) -> Result<Mapping> {
+        match memory.handle {
+            Handle::DmaBuf(fd) => memory::map(fd, memory.offset, memory.bytes),
+            _ => Err(Failure::unsupported("only files are mapped")),
+        }
+    }
+
+    fn queue(&self, settings: &Settings) -> Option<u64> {
+        settings.queue.or(Some(7))
+    }
+
+    fn kernel(&self, node: &Node) -> Result<Box<dyn Kernel>> {
+        self.made(node, &Settings::default())
+    }
+
+    fn kernel_with(&self, node: &Node, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        self.made(node, build.settings)
     }
 
     fn options() -> &'static [OptionDef] {
@@ -168,6 +197,11 @@ impl Guest for Gate {
                 domain: c"com.example",
                 name: c"Count",
                 infer: |_| Ok(integers(1)),
+            },
+            OperatorDef {
+                domain: c"com.example",
+                name: c"Asked",
+                infer: |_| Ok(integers(4)),
             },
         ]
     }
