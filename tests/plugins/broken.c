@@ -185,7 +185,7 @@ static struct {
 }, {NULL}};
 
 /* The process whose end waits for nothing. */
-static pid_t process;
+static long process;
 
 /* As a driver that joins its threads: a copy of the process has none of them. */
 static void wait_in_copies(void) {

@@ -1,10 +1,11 @@
 //! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
-//! has beside ([`grown`], [`rewriting`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! has beside ([`grown`], [`rewriting`]), devices with all of it in C ([`conv`]) and in Rust ([`rust`]), the samples and the operator cases ([`conform`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
 //! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod broken;
+mod conform;
 mod conv;
 mod fallback;
 mod grown;
