@@ -12,6 +12,8 @@ pub mod libraries;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod machine;
 pub mod onnx;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod scores;
 pub mod stand_in;
 pub mod wholly;
 

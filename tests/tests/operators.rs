@@ -4,51 +4,51 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kilim::BackendId;
+use kilim::{BackendId, LoadOptions, Runtime};
+use kilim_conform::Score;
+use kilim_conform::operators::{Case, Input};
 use kilim_test_support::{say, skip, skip_part};
 use kilim_tests::machine::{backend, cpu};
-use kilim_tests::operators::{self, Outcome};
+use kilim_tests::scores;
 
-fn suite(backends: &[&str]) {
+/// The score of the first of these backends, which is held; `None` where this machine lacks one of them.
+fn suite(backends: &[&str]) -> Option<Score> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
         if let Err(e) = backend(id.as_str()) {
             // The library that is named must be there; OpenCL need not.
             let named = backends[0] == "acl_neon" && std::env::var_os("KILIM_ACL").is_some();
             assert!(!named, "{e}");
-            return skip(e);
+            skip(e);
+            return None;
         }
     }
-    let (mut first, mut fallen, mut wrong) = (0, 0, Vec::new());
-    for case in operators::all() {
-        let run = || pollster::block_on(operators::run(&case, &ids));
-        let ran = catch_unwind(AssertUnwindSafe(run));
-        match ran.unwrap_or_else(|_| Outcome::Wrong("it panicked".into())) {
-            Outcome::Passed(ran) if ran.on == backends[0] => first += 1,
-            Outcome::Passed(ran) => {
-                println!("{}: ran on {}", case.name, ran.on);
-                fallen += 1;
-            }
-            Outcome::Refused(why) | Outcome::Wrong(why) => {
-                wrong.push(format!("{}: {why}", case.name));
-            }
-        }
-    }
-    let names = backends.join("+");
-    say(format_args!(
-        "{names}: {first} operator cases there, {fallen} elsewhere"
-    ));
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    let options = LoadOptions {
+        backends: ids,
+        ..LoadOptions::default()
+    };
+    let mut last = String::new();
+    let mut conform = || {
+        let runtime = Runtime::shared();
+        let done = |case: &Case, _: &_| last.clone_from(&case.name);
+        pollster::block_on(kilim_conform::conform(&runtime, &options, "", done))
+    };
+    let score = catch_unwind(AssertUnwindSafe(&mut conform));
+    let score = score.unwrap_or_else(|_| panic!("the case behind {last} panicked"));
+    let score = score.expect("all backends are there");
+    scores::hold(&score);
+    Some(score)
+}
+
+/// The backend `cpu` has every case right.
+fn whole_suite_on_cpu() {
+    let score = suite(&["cpu"]).expect("the CPU is always there");
+    assert!(score.refused.is_empty(), "{:#?}", score.refused);
 }
 
 #[test]
 fn operators_on_cpu() {
-    suite(&["cpu"]);
+    whole_suite_on_cpu();
 }
 
 /// Each instruction set in a process of its own; those that the machine lacks say so.
@@ -79,7 +79,7 @@ fn operators_on_one_instruction_set() {
         return;
     };
     if cpu().describe().device.contains(&format!(", {name},")) {
-        suite(&["cpu"]);
+        whole_suite_on_cpu();
         say(format_args!("{name}: ran"));
     }
 }
@@ -100,4 +100,19 @@ fn operators_on_acl_neon() {
 #[test]
 fn operators_on_acl_cl() {
     suite(&["acl_cl", "cpu"]);
+}
+
+#[test]
+fn cases_have_the_inputs_and_outputs_of_their_operators() {
+    for case in kilim_conform::operators::all() {
+        let signature = case.op.signature();
+        let absent = |input: &Input| matches!(input, Input::Absent);
+        let inputs: Vec<bool> = case.inputs.iter().map(|i| !absent(i)).collect();
+        assert!(
+            signature.fits(&inputs, case.want.len()),
+            "{}: {inputs:?} and {} outputs are not {signature:?}",
+            case.name,
+            case.want.len()
+        );
+    }
 }

@@ -47,6 +47,11 @@ pub struct Score {
 }
 
 impl Score {
+    /// How many cases the backend ran: those that passed, and those that are wrong.
+    pub fn taken(&self) -> usize {
+        self.passed.len() + self.wrong.len()
+    }
+
     /// The passed case that is closest to its tolerance.
     pub fn worst(&self) -> Option<&Passed> {
         // A case without tolerance has no error.

@@ -16,6 +16,7 @@ mod executable;
 pub mod fact;
 mod fallible;
 pub mod fixed;
+#[macro_use]
 pub mod graph;
 pub mod ids;
 pub mod interrupt;

@@ -6,9 +6,18 @@ use kilim_test_support::documents::{Block, blocks};
 use kilim_test_support::material::root;
 
 /// The programs that shell blocks may call. Lines with `kilim` are parsed by the tests of `kilim-cli`, lines with
-/// `cargo xtask` by those of `xtask`.
+/// `cargo xtask` by those of `xtask`; `conform.sh` is run by those of `kilim-cli`.
 const PROGRAMS: &[&str] = &[
-    "cargo", "cc", "cp", "kilim", "make", "node", "npm", "npx", "python",
+    "cargo",
+    "cc",
+    "conform.sh",
+    "cp",
+    "kilim",
+    "make",
+    "node",
+    "npm",
+    "npx",
+    "python",
 ];
 
 /// Compiles the Rust of documents.

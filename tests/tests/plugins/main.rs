@@ -1,11 +1,12 @@
 //! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
 //! has beside ([`grown`], [`rewriting`]), tensors in memory of the user's ([`user_memory`], [`handles`], [`lent`]), a device with all of it in C and in Rust
-//! ([`conv`]), what libraries in Rust do otherwise ([`rust`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! ([`conv`]), what libraries in Rust do otherwise ([`rust`]), the samples and the operator cases ([`conform`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
 //! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod broken;
+mod conform;
 mod conv;
 mod fallback;
 mod grown;

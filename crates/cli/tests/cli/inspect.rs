@@ -132,6 +132,10 @@ fn nodes_are_listed_as_backends_see_them() {
     let constant: Vec<_> = conv["inputs"].as_array().expect("inputs").iter().collect();
     let constant: Vec<_> = constant.iter().map(|t| t["constant"].as_bool()).collect();
     assert_eq!(constant[..2], [Some(false), Some(true)]);
+    let slots: Vec<_> = conv["inputs"].as_array().expect("inputs").iter().collect();
+    let slots: Vec<_> = slots.iter().map(|t| t["slot"].as_str()).collect();
+    assert_eq!(slots, [Some("data"), Some("weights"), Some("bias")]);
+    assert_eq!(conv["outputs"][0]["slot"], "output");
     assert_eq!(conv["outputs"][0]["dtype"], "float32");
     // The nodes that the report has on a backend, in the order in which they run.
     let view = ok(&[

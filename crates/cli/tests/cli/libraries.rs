@@ -292,3 +292,33 @@ fn a_library_is_tried_with_the_operator_cases() {
     );
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
+
+/// The exit code of `examples/plugin-c/conform.sh`, as authors of libraries in C call it.
+#[cfg(all(feature = "conform", target_os = "linux"))]
+#[test]
+fn a_script_tries_a_library_in_c() {
+    let script = asset("../examples/plugin-c/conform.sh");
+    let conform = |id: &str, source: &str, flags: String| {
+        let mut command = Command::new(&script);
+        command.args([id, source, "--cases", "Relu"]);
+        command.current_dir(asset("..")).env("CFLAGS", flags);
+        command.env("KILIM", env!("CARGO_BIN_EXE_kilim"));
+        let out = command.output().expect("the script can be started");
+        (out.status.code(), text(&out.stdout) + &text(&out.stderr))
+    };
+    let (code, out) = conform("scale", "examples/plugin-c/scale.c", String::new());
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("scale (a sample in C): "), "{out}");
+    let broken = "tests/plugins/broken.c";
+    let (code, out) = conform("broken", broken, format!("-DBROKEN={WRONG_RESULTS}"));
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("wrong: "), "{out}");
+    let (code, out) = conform(
+        "other",
+        "examples/plugin-c/scale.c",
+        "-Dkilim_backend_create=none".into(),
+    );
+    assert_eq!(code, Some(3), "{out}");
+    let (code, out) = conform("scale", "examples/plugin-c/none.c", String::new());
+    assert_eq!(code, Some(5), "{out}");
+}

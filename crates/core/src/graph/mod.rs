@@ -6,6 +6,8 @@ mod flow;
 mod names;
 mod operator;
 mod renumbered;
+#[macro_use]
+mod signature;
 mod spatial;
 mod spec;
 mod view;
@@ -24,6 +26,7 @@ pub use flow::{Axes, Elements, Flow, Precision};
 pub use names::Names;
 pub use operator::{InferContext, Operator};
 pub use renumbered::Renumbered;
+pub use signature::{Presence, Signature, Slot};
 pub use spatial::Spatial;
 pub use spec::{NodeSpec, Refusal};
 pub use view::NodeView;

@@ -5,6 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::Signature;
 use super::{
     Activation, Bodies, Flow, Graph, Names, Node, NodeSpec, NodeView, Renumbered, Spatial,
 };
@@ -99,6 +101,11 @@ impl<'a> InferContext<'a> {
 pub trait Operator: Any + Reflect + Send + Sync {
     /// The operator's name as ONNX spells it.
     fn name(&self) -> &str;
+
+    /// What the inputs and outputs are called, whatever the attributes are. [`crate::signature!`] writes it. Builds for
+    /// WebAssembly do without, so that pages pay nothing for names.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn signature(&self) -> &'static Signature;
 
     /// How data goes through the operator. There is no default: an answer that nobody thought about would be wrong, or stop
     /// rewrites in silence.

@@ -107,6 +107,12 @@ impl Operator for Attention {
         "Attention"
     }
 
+    signature! {
+        (
+            query, key, value, optional bias, optional offset, optional lengths, optional sinks
+        ) -> (output)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

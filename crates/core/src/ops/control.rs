@@ -193,6 +193,8 @@ impl Operator for If {
         "If"
     }
 
+    signature! { (condition, list captures) -> (list outputs) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -265,6 +267,8 @@ impl Operator for Loop {
         "Loop"
     }
 
+    signature! { (optional trips, optional condition, list values) -> (list outputs) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -308,6 +312,8 @@ impl Operator for Scan {
     fn name(&self) -> &'static str {
         "Scan"
     }
+
+    signature! { (list values) -> (list outputs) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

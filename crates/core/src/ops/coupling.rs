@@ -27,6 +27,8 @@ impl Operator for PairwiseCoupling {
         "PairwiseCoupling"
     }
 
+    signature! { (pairs) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

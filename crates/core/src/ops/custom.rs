@@ -267,6 +267,8 @@ impl Operator for Custom {
         self.operator.name()
     }
 
+    signature! { (list inputs) -> (list outputs) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

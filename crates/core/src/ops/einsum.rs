@@ -152,6 +152,8 @@ impl Operator for Einsum {
         "Einsum"
     }
 
+    signature! { (list inputs) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -80,6 +80,8 @@ impl Operator for ExpertMatMul {
         "ExpertMatMul"
     }
 
+    signature! { (a, experts, weights, optional bias) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -106,6 +108,8 @@ impl Operator for ExpertMatMulNBits {
     fn name(&self) -> &'static str {
         "ExpertMatMulNBits"
     }
+
+    signature! { (a, experts, weights, scales, optional zero_points, optional bias) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

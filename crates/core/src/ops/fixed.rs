@@ -193,6 +193,8 @@ impl Operator for Requantize {
         "Requantize"
     }
 
+    signature! { (sums) -> (output) }
+
     fn flow(&self) -> Flow {
         match self.factors.len() {
             0 | 1 => Flow::MAPPED,
@@ -210,6 +212,8 @@ impl Operator for AffineQuantize {
     fn name(&self) -> &'static str {
         "AffineQuantize"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::MAPPED
@@ -229,6 +233,8 @@ impl Operator for TableLookup {
         "TableLookup"
     }
 
+    signature! { (data, table) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED
     }
@@ -244,6 +250,8 @@ impl Operator for QuantizedBinary {
     fn name(&self) -> &'static str {
         "QuantizedBinary"
     }
+
+    signature! { (a, b) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::joined(false)
@@ -269,6 +277,8 @@ impl Operator for QuantizedSoftmax {
         "QuantizedSoftmax"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -293,6 +303,8 @@ impl Operator for QuantizedResize {
     fn name(&self) -> &'static str {
         "QuantizedResize"
     }
+
+    signature! { (data, sizes) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -60,6 +60,8 @@ impl Operator for ShapeOf {
         "Shape"
     }
 
+    signature! { (data) -> (shape) }
+
     fn flow(&self) -> Flow {
         Flow::MEASURED
     }
@@ -85,6 +87,8 @@ impl Operator for Size {
         "Size"
     }
 
+    signature! { (data) -> (size) }
+
     fn flow(&self) -> Flow {
         Flow::MEASURED
     }
@@ -109,6 +113,8 @@ impl Operator for ConstantOfShape {
     fn name(&self) -> &'static str {
         "ConstantOfShape"
     }
+
+    signature! { (shape) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE.with_precision(Precision::Named)
@@ -199,6 +205,8 @@ impl Operator for Range {
         "Range"
     }
 
+    signature! { (start, limit, delta) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -244,6 +252,8 @@ impl Operator for EyeLike {
     fn name(&self) -> &'static str {
         "EyeLike"
     }
+
+    signature! { (like) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE.with_precision(Precision::Named)

@@ -84,6 +84,8 @@ impl Operator for Gather {
         "Gather"
     }
 
+    signature! { (data, indices) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
     }
@@ -142,6 +144,8 @@ impl Operator for GatherCast {
         "GatherCast"
     }
 
+    signature! { (data, indices) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -156,6 +160,8 @@ impl Operator for GatherElements {
     fn name(&self) -> &'static str {
         "GatherElements"
     }
+
+    signature! { (data, indices) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
@@ -198,6 +204,8 @@ impl Operator for GatherNd {
         "GatherND"
     }
 
+    signature! { (data, indices) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
     }
@@ -229,6 +237,8 @@ impl Operator for ScatterElements {
         "ScatterElements"
     }
 
+    signature! { (data, indices, updates) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -256,6 +266,8 @@ impl Operator for ScatterNd {
     fn name(&self) -> &'static str {
         "ScatterND"
     }
+
+    signature! { (data, indices, updates) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -319,6 +331,8 @@ impl Operator for TensorScatter {
     fn name(&self) -> &'static str {
         "TensorScatter"
     }
+
+    signature! { (cache, update, optional write_indices, optional length) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -385,6 +399,8 @@ impl Operator for OneHot {
     fn name(&self) -> &'static str {
         "OneHot"
     }
+
+    signature! { (indices, depth, values) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

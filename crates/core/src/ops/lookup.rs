@@ -46,6 +46,8 @@ impl Operator for Lookup {
         "LabelEncoder"
     }
 
+    signature! { (data, keys, values, optional default) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -68,11 +70,14 @@ impl Operator for CountNgrams {
         "TfIdfVectorizer"
     }
 
+    signature! { (data, pool) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(2)?;
         ctx.common_type([0, 1])?;
         ctx.shape_of_rank(1, 1)?;
         let shape = match ctx.shape(0)? {

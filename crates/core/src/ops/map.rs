@@ -35,6 +35,8 @@ impl Operator for MapValues {
         "MapValues"
     }
 
+    signature! { (map) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -60,6 +62,8 @@ impl Operator for ZipMap {
     fn name(&self) -> &'static str {
         "ZipMap"
     }
+
+    signature! { (data) -> (maps) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -88,6 +92,8 @@ impl Operator for DictVectorizer {
     fn name(&self) -> &'static str {
         "DictVectorizer"
     }
+
+    signature! { (map) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -134,6 +134,8 @@ impl Operator for MatMul {
         "MatMul"
     }
 
+    signature! { (a, b, optional bias) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -194,6 +196,8 @@ impl Operator for Gemm {
         "Gemm"
     }
 
+    signature! { (a, b, optional c) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -250,6 +254,8 @@ impl Operator for Det {
     fn name(&self) -> &'static str {
         "Det"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

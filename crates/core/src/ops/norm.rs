@@ -93,6 +93,8 @@ impl Operator for BatchNorm {
         "BatchNormalization"
     }
 
+    signature! { (data, scale, bias, mean, variance) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::computed(Axes::Kept)
     }
@@ -153,6 +155,12 @@ impl Operator for LayerNorm {
         "LayerNormalization"
     }
 
+    signature! {
+        (
+            data, scale, optional bias
+        ) -> (output, optional mean, optional inverse_deviation)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -188,6 +196,8 @@ impl Operator for RmsNorm {
         "RMSNormalization"
     }
 
+    signature! { (data, scale) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -214,6 +224,8 @@ impl Operator for InstanceNorm {
         "InstanceNormalization"
     }
 
+    signature! { (data, scale, bias) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -228,6 +240,8 @@ impl Operator for GroupNorm {
     fn name(&self) -> &'static str {
         "GroupNormalization"
     }
+
+    signature! { (data, scale, bias) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -253,6 +267,8 @@ impl Operator for LpNorm {
     fn name(&self) -> &'static str {
         "LpNormalization"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::computed(Axes::Kept)
@@ -283,6 +299,8 @@ impl Operator for Lrn {
         "LRN"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -310,6 +328,8 @@ impl Operator for MeanVarianceNorm {
     fn name(&self) -> &'static str {
         "MeanVarianceNormalization"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -106,6 +106,13 @@ impl Operator for MatMulNBits {
         "MatMulNBits"
     }
 
+    signature! {
+        (
+            a, weights, scales, optional zero_points, optional block_of_column, optional bias,
+            optional addend, optional factor
+        ) -> (output)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -207,6 +214,8 @@ impl Operator for GatherBlockQuantized {
     fn name(&self) -> &'static str {
         "GatherBlockQuantized"
     }
+
+    signature! { (data, indices, scales, optional zero_points) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -72,6 +72,8 @@ impl Operator for ImageDecoder {
         "ImageDecoder"
     }
 
+    signature! { (file) -> (pixels) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

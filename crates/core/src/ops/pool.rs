@@ -161,6 +161,8 @@ impl Operator for MaxPool {
         "MaxPool"
     }
 
+    signature! { (data) -> (maxima, optional indices) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -212,6 +214,8 @@ impl Operator for AveragePool {
         "AveragePool"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -250,6 +254,8 @@ impl Operator for LpPool {
     fn name(&self) -> &'static str {
         "LpPool"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -307,6 +313,8 @@ impl Operator for MaxUnpool {
     fn name(&self) -> &'static str {
         "MaxUnpool"
     }
+
+    signature! { (maxima, indices, optional shape) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

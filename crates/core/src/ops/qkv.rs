@@ -102,6 +102,12 @@ impl Operator for UnpackQkv {
         "UnpackQkv"
     }
 
+    signature! {
+        (
+            packed, cosines, sines, key_cache, value_cache, starts, optional length
+        ) -> (query, keys, values)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -86,6 +86,13 @@ impl Operator for QLinearMatMul {
         "QLinearMatMul"
     }
 
+    signature! {
+        (
+            a, a_scale, optional a_zero_point, b, b_scale, optional b_zero_point, output_scale,
+            output_zero_point, optional bias
+        ) -> (output)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -112,6 +119,13 @@ impl Operator for QLinearMatMul {
 impl Operator for QLinearConv {
     fn name(&self) -> &'static str {
         "QLinearConv"
+    }
+
+    signature! {
+        (
+            data, data_scale, optional data_zero_point, weights, weights_scale,
+            optional weights_zero_point, output_scale, output_zero_point, optional bias
+        ) -> (output)
     }
 
     fn flow(&self) -> Flow {
@@ -152,6 +166,8 @@ impl Operator for QLinearBinary {
     fn name(&self) -> &'static str {
         "QLinearBinary"
     }
+
+    signature! { (a, b) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::joined(false)

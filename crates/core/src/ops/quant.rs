@@ -158,6 +158,8 @@ impl Operator for QuantizeLinear {
         "QuantizeLinear"
     }
 
+    signature! { (data, scale, optional zero_point) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED_ALONG_AXIS
     }
@@ -187,6 +189,8 @@ impl Operator for DequantizeLinear {
         "DequantizeLinear"
     }
 
+    signature! { (data, scale, optional zero_point) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED_ALONG_AXIS
     }
@@ -203,6 +207,8 @@ impl Operator for DynamicQuantizeLinear {
     fn name(&self) -> &'static str {
         "DynamicQuantizeLinear"
     }
+
+    signature! { (data) -> (output, optional scale, optional zero_point) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -255,6 +261,8 @@ impl Operator for MatMulInteger {
         "MatMulInteger"
     }
 
+    signature! { (a, b, optional a_zero_point, optional b_zero_point, optional bias) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -276,6 +284,12 @@ impl Operator for MatMulInteger {
 impl Operator for ConvInteger {
     fn name(&self) -> &'static str {
         "ConvInteger"
+    }
+
+    signature! {
+        (
+            data, weights, optional data_zero_point, optional weights_zero_point, optional bias
+        ) -> (output)
     }
 
     fn flow(&self) -> Flow {

@@ -45,6 +45,8 @@ impl Operator for Random {
         }
     }
 
+    signature! { (optional like) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE.with_precision(Precision::Named)
     }

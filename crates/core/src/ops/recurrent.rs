@@ -236,6 +236,13 @@ impl Operator for Lstm {
         "LSTM"
     }
 
+    signature! {
+        (
+            data, weights, recurrent_weights, optional bias, optional lengths,
+            optional initial_hidden, optional initial_cell, optional peepholes
+        ) -> (output, optional hidden, optional cell)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -260,6 +267,13 @@ impl Operator for Gru {
         "GRU"
     }
 
+    signature! {
+        (
+            data, weights, recurrent_weights, optional bias, optional lengths,
+            optional initial_hidden
+        ) -> (output, optional hidden)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -276,6 +290,13 @@ impl Operator for Gru {
 impl Operator for Rnn {
     fn name(&self) -> &'static str {
         "RNN"
+    }
+
+    signature! {
+        (
+            data, weights, recurrent_weights, optional bias, optional lengths,
+            optional initial_hidden
+        ) -> (output, optional hidden)
     }
 
     fn flow(&self) -> Flow {
@@ -317,6 +338,8 @@ impl Operator for QuantizedLstm {
     fn name(&self) -> &'static str {
         "QuantizedLstm"
     }
+
+    signature! { (data, weights, recurrent_weights, biases) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -88,6 +88,8 @@ impl Operator for Reduce {
         }
     }
 
+    signature! { (data, optional axes) -> (output) }
+
     fn flow(&self) -> Flow {
         match self.keep_dims {
             true => Flow::computed(Axes::Kept),
@@ -177,6 +179,8 @@ impl Operator for ArgReduce {
         if self.max { "ArgMax" } else { "ArgMin" }
     }
 
+    signature! { (data) -> (indices) }
+
     fn flow(&self) -> Flow {
         match self.keep_dims {
             true => Flow::computed(Axes::Kept),
@@ -216,6 +220,8 @@ impl Operator for Cumulative {
     fn name(&self) -> &'static str {
         if self.product { "CumProd" } else { "CumSum" }
     }
+
+    signature! { (data, axis) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -258,6 +264,8 @@ impl Operator for Softmax {
             SoftmaxKind::Hardmax => "Hardmax",
         }
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::computed(Axes::Kept)

@@ -47,6 +47,8 @@ impl Operator for MaxRoiPool {
         "MaxRoiPool"
     }
 
+    signature! { (data, regions) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -60,6 +62,8 @@ impl Operator for RoiAlign {
     fn name(&self) -> &'static str {
         "RoiAlign"
     }
+
+    signature! { (data, regions, batch_indices) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

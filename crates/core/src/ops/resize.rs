@@ -275,6 +275,8 @@ impl Operator for Resize {
         "Resize"
     }
 
+    signature! { (data, optional roi, optional scales, optional sizes) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::computed(Axes::Kept)
     }
@@ -319,6 +321,8 @@ impl Operator for GridSample {
     fn name(&self) -> &'static str {
         "GridSample"
     }
+
+    signature! { (data, grid) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -369,6 +373,8 @@ impl Operator for AffineGrid {
     fn name(&self) -> &'static str {
         "AffineGrid"
     }
+
+    signature! { (theta, size) -> (grid) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

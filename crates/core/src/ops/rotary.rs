@@ -69,6 +69,8 @@ impl Operator for RotaryEmbedding {
         "RotaryEmbedding"
     }
 
+    signature! { (data, cosines, sines) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -73,8 +73,8 @@ pub(crate) fn missing_value(i: usize) -> Error {
 
 /// A set of element types that an input may have.
 pub(crate) struct Types {
-    name: &'static str,
-    contains: fn(DType) -> bool,
+    pub(super) name: &'static str,
+    pub(super) contains: fn(DType) -> bool,
 }
 
 pub(crate) const ANY: Types = Types {

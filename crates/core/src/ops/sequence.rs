@@ -111,6 +111,8 @@ impl Operator for SequenceConstruct {
         "SequenceConstruct"
     }
 
+    signature! { (list inputs) -> (sequence) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -135,6 +137,8 @@ impl Operator for SequenceAt {
         "SequenceAt"
     }
 
+    signature! { (sequence, position) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -154,6 +158,8 @@ impl Operator for SequenceInsert {
     fn name(&self) -> &'static str {
         "SequenceInsert"
     }
+
+    signature! { (sequence, inserted, optional position) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -178,6 +184,8 @@ impl Operator for SequenceErase {
         "SequenceErase"
     }
 
+    signature! { (sequence, optional position) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -198,6 +206,8 @@ impl Operator for SequenceLength {
         "SequenceLength"
     }
 
+    signature! { (sequence) -> (length) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -216,6 +226,8 @@ impl Operator for SplitToSequence {
     fn name(&self) -> &'static str {
         "SplitToSequence"
     }
+
+    signature! { (data, optional sizes) -> (sequence) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -247,6 +259,8 @@ impl Operator for ConcatFromSequence {
         "ConcatFromSequence"
     }
 
+    signature! { (sequence) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -275,6 +289,8 @@ impl Operator for OptionalAbsent {
         "Optional"
     }
 
+    signature! { () -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -300,6 +316,8 @@ impl Operator for OptionalGetElement {
         "OptionalGetElement"
     }
 
+    signature! { (value) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -321,6 +339,8 @@ impl Operator for OptionalHasElement {
     fn name(&self) -> &'static str {
         "OptionalHasElement"
     }
+
+    signature! { (value) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -33,6 +33,8 @@ impl Operator for TopK {
         "TopK"
     }
 
+    signature! { (data, k) -> (values, indices) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -58,6 +58,8 @@ impl Operator for StringConcat {
         "StringConcat"
     }
 
+    signature! { (a, b) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -77,6 +79,8 @@ impl Operator for RegexFullMatch {
     fn name(&self) -> &'static str {
         "RegexFullMatch"
     }
+
+    signature! { (texts) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -168,6 +172,8 @@ impl Operator for StringSplit {
         "StringSplit"
     }
 
+    signature! { (texts) -> (parts, optional counts) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }
@@ -246,6 +252,8 @@ impl Operator for StringNormalizer {
     fn name(&self) -> &'static str {
         "StringNormalizer"
     }
+
+    signature! { (texts) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -121,6 +121,8 @@ impl Operator for TreeEnsemble {
         "TreeEnsemble"
     }
 
+    signature! { (features) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -28,6 +28,8 @@ mod fuse;
 mod infer;
 mod known_dims;
 mod layout;
+#[cfg(all(debug_assertions, not(target_arch = "wasm32")))]
+mod parts;
 mod patch;
 mod patterns;
 mod quantized;

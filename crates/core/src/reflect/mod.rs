@@ -49,6 +49,8 @@ macro_rules! in_tests {
 ///         "Roll"
 ///     }
 ///
+///     kilim_core::signature! { (data) -> (output) }
+///
 ///     fn flow(&self) -> Flow {
 ///         Flow::OPAQUE
 ///     }
@@ -76,6 +78,8 @@ macro_rules! in_tests {
 ///     fn name(&self) -> &str {
 ///         "Roll"
 ///     }
+///
+///     kilim_core::signature! { (data) -> (output) }
 ///
 ///     fn flow(&self) -> Flow {
 ///         Flow::OPAQUE

@@ -41,8 +41,8 @@ pub struct NodeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     without_attributes: Option<String>,
     /// `null` for an input that is left out.
-    inputs: Vec<Option<TensorView>>,
-    outputs: Vec<TensorView>,
+    inputs: Vec<Option<SlotView>>,
+    outputs: Vec<SlotView>,
 }
 
 #[derive(Clone, Serialize)]
@@ -50,6 +50,15 @@ struct AttributeView {
     /// The kind of a `KilimAttribute`.
     kind: &'static str,
     values: Vec<Value>,
+}
+
+/// An input or an output.
+#[derive(Clone, Serialize)]
+struct SlotView {
+    /// What the operator calls it, by `docs/attributes.md`; `null` behind those that it has.
+    slot: Option<String>,
+    #[serde(flatten)]
+    tensor: TensorView,
 }
 
 #[derive(Clone, Serialize)]
@@ -72,6 +81,16 @@ impl NodeView {
             }
             Err(error) => (None, Some(error.message().to_string())),
         };
+        let signature = node.op.signature();
+        let inputs = node.inputs.iter().enumerate().map(|(i, spec)| {
+            let tensor = tensor(spec.as_ref()?);
+            let slot = signature.input(i);
+            Some(SlotView { slot, tensor })
+        });
+        let outputs = node.outputs.iter().enumerate().map(|(i, spec)| SlotView {
+            slot: signature.output(i),
+            tensor: tensor(spec),
+        });
         NodeView {
             name: node.name.to_string(),
             domain: custom.map_or_else(String::new, |c| c.operator().domain().to_string()),
@@ -79,8 +98,8 @@ impl NodeView {
             backend: backend.to_string(),
             attributes,
             without_attributes,
-            inputs: node.inputs.iter().map(|t| t.as_ref().map(tensor)).collect(),
-            outputs: node.outputs.iter().map(tensor).collect(),
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
         }
     }
 }

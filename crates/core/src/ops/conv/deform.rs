@@ -46,6 +46,8 @@ impl Operator for DeformConv {
         "DeformConv"
     }
 
+    signature! { (data, weights, offsets, optional bias, optional mask) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

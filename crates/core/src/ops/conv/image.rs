@@ -98,6 +98,8 @@ impl Operator for Col2Im {
         "Col2Im"
     }
 
+    signature! { (data, image_shape, block_shape) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

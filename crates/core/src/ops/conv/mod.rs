@@ -166,6 +166,8 @@ impl Operator for Conv {
         "Conv"
     }
 
+    signature! { (data, weights, optional bias, optional residual) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

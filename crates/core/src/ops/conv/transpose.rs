@@ -116,6 +116,8 @@ impl Operator for ConvTranspose {
         "ConvTranspose"
     }
 
+    signature! { (data, weights, optional bias) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -92,6 +92,8 @@ impl Operator for Binary {
         self.kind.name()
     }
 
+    signature! { (a, b) -> (output) }
+
     fn flow(&self) -> Flow {
         let commutes = matches!(
             self.kind,

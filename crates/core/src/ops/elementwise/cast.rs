@@ -44,6 +44,8 @@ impl Operator for Cast {
         "Cast"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED.with_precision(Precision::Rounding)
     }
@@ -68,6 +70,8 @@ impl Operator for CastLike {
         "CastLike"
     }
 
+    signature! { (data, like) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED.with_precision(Precision::Rounding)
     }
@@ -83,6 +87,8 @@ impl Operator for BitCast {
     fn name(&self) -> &'static str {
         "BitCast"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE.with_precision(Precision::Bits)

@@ -16,6 +16,8 @@ impl Operator for Dropout {
         "Dropout"
     }
 
+    signature! { (data) -> (output, optional mask) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -20,6 +20,8 @@ impl Operator for Where {
         "Where"
     }
 
+    signature! { (condition, a, b) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::joined(false)
     }
@@ -36,6 +38,8 @@ impl Operator for Clip {
     fn name(&self) -> &'static str {
         "Clip"
     }
+
+    signature! { (data, optional lower, optional upper) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::MAPPED

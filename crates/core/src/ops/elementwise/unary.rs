@@ -97,6 +97,8 @@ impl Operator for Unary {
         self.0.name()
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::MAPPED
     }

@@ -59,6 +59,8 @@ impl Operator for Transpose {
         "Transpose"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
     }
@@ -93,6 +95,8 @@ impl Operator for Concat {
     fn name(&self) -> &'static str {
         "Concat"
     }
+
+    signature! { (list inputs) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved_from_all(Axes::Kept)
@@ -191,6 +195,8 @@ impl Operator for Split {
         "Split"
     }
 
+    signature! { (data, optional sizes) -> (list outputs) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Kept)
     }
@@ -244,6 +250,8 @@ impl Operator for ReverseSequence {
     fn name(&self) -> &'static str {
         "ReverseSequence"
     }
+
+    signature! { (data, lengths) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)

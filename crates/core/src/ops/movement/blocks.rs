@@ -77,6 +77,8 @@ impl Operator for DepthToSpace {
         "DepthToSpace"
     }
 
+    signature! { (data) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
     }
@@ -99,6 +101,8 @@ impl Operator for SpaceToDepth {
     fn name(&self) -> &'static str {
         "SpaceToDepth"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
@@ -166,6 +170,7 @@ fn batch_blocks(
     spatial: impl Fn(&Dim, usize, (usize, usize)) -> Result<Dim>,
 ) -> Result<Vec<Fact>> {
     let dtype = ctx.dtype(0)?;
+    ctx.require(3)?;
     let Some(x) = ctx.shape_of_min_rank(0, 2)? else {
         return Ok(vec![fact(dtype, None)]);
     };
@@ -185,6 +190,8 @@ impl Operator for SpaceToBatch {
     fn name(&self) -> &'static str {
         "SpaceToBatchND"
     }
+
+    signature! { (data, block_shape, paddings) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE
@@ -210,6 +217,8 @@ impl Operator for BatchToSpace {
     fn name(&self) -> &'static str {
         "BatchToSpaceND"
     }
+
+    signature! { (data, block_shape, crops) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)

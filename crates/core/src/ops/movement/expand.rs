@@ -46,6 +46,8 @@ impl Operator for Tile {
         "Tile"
     }
 
+    signature! { (data, repeats) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Kept)
     }
@@ -88,6 +90,8 @@ impl Operator for Expand {
     fn name(&self) -> &'static str {
         "Expand"
     }
+
+    signature! { (data, shape) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Other)
@@ -156,6 +160,8 @@ impl Operator for Trilu {
     fn name(&self) -> &'static str {
         "Trilu"
     }
+
+    signature! { (data, optional k) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -117,6 +117,8 @@ impl Operator for Pad {
         "Pad"
     }
 
+    signature! { (data, pads, optional value, optional axes) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::computed(Axes::Kept)
     }
@@ -229,6 +231,8 @@ impl Operator for CenterCropPad {
     fn name(&self) -> &'static str {
         "CenterCropPad"
     }
+
+    signature! { (data, shape) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::OPAQUE

@@ -130,6 +130,8 @@ impl Operator for Slice {
         "Slice"
     }
 
+    signature! { (data, starts, ends, optional axes, optional steps) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Kept)
     }

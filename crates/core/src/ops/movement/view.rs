@@ -162,6 +162,8 @@ impl Operator for Reshape {
         "Reshape"
     }
 
+    signature! { (data, shape) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Regrouped)
     }
@@ -231,6 +233,8 @@ impl Operator for Squeeze {
         "Squeeze"
     }
 
+    signature! { (data, optional axes) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Regrouped)
     }
@@ -273,6 +277,8 @@ impl Operator for Unsqueeze {
     fn name(&self) -> &'static str {
         "Unsqueeze"
     }
+
+    signature! { (data, axes) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Regrouped)
@@ -321,6 +327,8 @@ impl Operator for Flatten {
     fn name(&self) -> &'static str {
         "Flatten"
     }
+
+    signature! { (data) -> (output) }
 
     fn flow(&self) -> Flow {
         Flow::moved(Axes::Regrouped)

@@ -50,6 +50,8 @@ impl Operator for Compress {
         "Compress"
     }
 
+    signature! { (data, condition) -> (output) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

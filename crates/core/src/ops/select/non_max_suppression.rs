@@ -195,6 +195,12 @@ impl Operator for NonMaxSuppression {
         "NonMaxSuppression"
     }
 
+    signature! {
+        (
+            boxes, scores, optional max_boxes, optional iou_threshold, optional score_threshold
+        ) -> (indices)
+    }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -81,6 +81,8 @@ impl Operator for NonZero {
         "NonZero"
     }
 
+    signature! { (data) -> (indices) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -152,6 +152,8 @@ impl Operator for Unique {
         "Unique"
     }
 
+    signature! { (data) -> (values, optional first, optional inverse, optional counts) }
+
     fn flow(&self) -> Flow {
         Flow::OPAQUE
     }

@@ -151,42 +151,47 @@ fn cell(row: &Row) -> String {
 
 /// The document behind its introduction.
 fn table() -> String {
-    let (mut tables, mut empty, mut without) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let (mut sections, mut without) = (BTreeMap::new(), Vec::new());
     for known in own() {
         let names: BTreeSet<String> = samples(&known).map(|o| o.name().to_string()).collect();
         let names: Vec<String> = names.into_iter().collect();
+        let named = signatures::samples(&known);
+        let met: Vec<&String> = named.keys().collect();
+        assert!(
+            met.into_iter().eq(&names),
+            "inference takes none of some of {names:?}"
+        );
+        let mut text = forms::forms(&known, &named);
         match rows(&known) {
-            None => without.extend(names),
-            Some(rows) if rows.is_empty() => empty.extend(names),
+            None => without.extend(names.clone()),
+            Some(rows) if rows.is_empty() => {}
             Some(rows) => {
                 let lines = rows
                     .iter()
                     .map(|(name, row)| format!("| `{name}` | {} |\n", cell(row)));
                 let lines: String = lines.collect();
-                tables.insert(names.join(", "), lines);
+                text += &format!("\n| attribute | value |\n|---|---|\n{lines}");
             }
         }
+        sections.insert(names.join(", "), text);
     }
-    let list = |mut names: Vec<String>| {
-        names.sort();
-        names.join(", ")
-    };
+    without.sort();
     let dtypes = DType::ALL.map(|d| format!("`{}` ({d})", variant_name(&d)));
     let mut text = format!(
-        "## Element types\n\n{}\n\n## Operators without attributes\n\n{}\n\n\
-         ## Operators that libraries are not offered\n\n{}\n\n## Operators with attributes\n",
+        "## Element types\n\n{}\n\n| name | element types |\n|---|---|\n{}\n\
+         ## Operators that libraries are not offered\n\n{}\n\n## Operators\n",
         dtypes.join(", "),
-        list(empty),
-        list(without)
+        signatures::legend(),
+        without.join(", ")
     );
-    for (names, lines) in tables {
-        text += &format!("\n### {names}\n\n| attribute | value |\n|---|---|\n{lines}");
+    for (names, section) in sections {
+        text += &format!("\n### {names}\n{section}");
     }
     text
 }
 
 /// The frozen name of an element type.
-fn variant_name(value: &DType) -> String {
+pub(super) fn variant_name(value: &DType) -> String {
     match &Attributes::of(&Named(*value)).unwrap().0["value"] {
         Attribute::Text(name) => name.clone(),
         other => panic!("{other:?} is no name"),

@@ -3,6 +3,7 @@
 mod all;
 mod attributes;
 mod control;
+mod forms;
 mod generate;
 mod identity;
 mod index;
@@ -12,6 +13,7 @@ mod pointwise;
 mod products;
 mod quant;
 mod robust;
+mod signatures;
 mod text;
 mod windows;
 
