@@ -536,8 +536,8 @@ typedef struct KilimBackend {
     KilimStatus (*evaluate)(void *self, const KilimNode *node, void *const *outputs, KilimMessage *error);
 
     /* Needed with KILIM_MEMORY_HOST: where the elements of a tensor of the place KILIM_INPUT or KILIM_OUTPUT are until the
-     * run has ended, at a multiple of 8 bytes. A second call for an output before the run takes the place of the first. Such tensors are neither written nor read; those that other backends read
-     * or write within the stage are. */
+     * run has ended, at a multiple of 8 bytes. A second call for an output before the run takes the place of the first. Such
+     * tensors are neither written nor read; those that other backends read or write within the stage are. */
     KilimStatus (*attach)(void *self, void *executable, size_t tensor, void *data, size_t bytes, KilimMessage *error);
 
     /* Optional: the layout that is the fastest for a node, which is told as it is on KILIM_NCHW data: KILIM_NCHW,
