@@ -4,10 +4,12 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
+use kilim_plugin_abi as abi;
 use kilim_plugin_abi::guest::{
     Change, Failure, Guest, Kernel, NewNode, NewValues, Node, Result, Subgraph,
 };
-use kilim_plugin_abi::{self as abi, glue};
+
+use crate::open;
 
 /// Merges the first two steps and gives the third back.
 struct Whole {
@@ -85,20 +87,6 @@ impl Guest for Whole {
     }
 }
 
-fn open() -> &'static abi::Backend {
-    let host = abi::Host {
-        version: abi::VERSION,
-        size: size_of::<abi::Backend>() as u32,
-        release: c"0".as_ptr(),
-    };
-    let mut backend = null();
-    // SAFETY: all three live during the call.
-    let status = unsafe { glue::create::<Whole>(&raw const host, &raw mut backend, null_mut()) };
-    assert_eq!(status, abi::OK);
-    // SAFETY: made above, and never destroyed.
-    unsafe { &*backend }
-}
-
 fn text(pointer: *const c_char) -> String {
     // SAFETY: the texts of these tests end with a zero.
     unsafe { CStr::from_ptr(pointer) }
@@ -146,7 +134,7 @@ unsafe extern "C" fn replace(
 
 #[test]
 fn a_backend_in_rust_merges_nodes_and_gives_others_back() {
-    let backend = open();
+    let backend = open::<Whole>();
     let names = [c"x", c"inner", c"y", c"z"];
     let tensors = names.map(|name| abi::Tensor {
         name: name.as_ptr(),
@@ -223,7 +211,7 @@ fn a_backend_in_rust_merges_nodes_and_gives_others_back() {
 
 #[test]
 fn a_backend_in_rust_keeps_a_cache_and_comes_back() {
-    let backend = open();
+    let backend = open::<Whole>();
     let (save, load) = (backend.save_cache.unwrap(), backend.load_cache.unwrap());
     let mut room = [0u8; 8];
     // SAFETY: functions of the table; there is as much room, and there are as many bytes, as they are told.

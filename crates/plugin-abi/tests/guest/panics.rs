@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kilim_plugin_abi::guest::{Data, Failure, Guest, Kernel, Node, Result};
 use kilim_plugin_abi::{self as abi, glue};
 
+use crate::{node, told};
+
 static OPENS: AtomicBool = AtomicBool::new(false);
 
 struct Panicking;
@@ -29,33 +31,6 @@ impl Guest for Panicking {
             "Panics" => panic!("the question is on fire"),
             _ => Err(Failure::unsupported("no such operator")),
         }
-    }
-}
-
-/// What a call said, and its status.
-fn told(call: impl FnOnce(*mut abi::Message) -> abi::Status) -> (abi::Status, String) {
-    let mut text = [0u8; 256];
-    let mut message = abi::Message {
-        text: text.as_mut_ptr().cast(),
-        capacity: text.len(),
-        node: -1,
-    };
-    let status = call(&raw mut message);
-    let said = CStr::from_bytes_until_nul(&text).unwrap();
-    (status, said.to_str().unwrap().to_string())
-}
-
-fn node(op: &'static CStr) -> abi::Node {
-    abi::Node {
-        name: c"node".as_ptr(),
-        domain: c"".as_ptr(),
-        op: op.as_ptr(),
-        attribute_count: 0,
-        attributes: null(),
-        input_count: 0,
-        inputs: null(),
-        output_count: 0,
-        outputs: null(),
     }
 }
 

@@ -6,8 +6,10 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use kilim_plugin_abi as abi;
 use kilim_plugin_abi::guest::{Build, Data, Description, Failure, Guest, Kernel, Node, Result};
-use kilim_plugin_abi::{self as abi, glue};
+
+use crate::{node, open};
 
 /// How often a weight of 2.5 was packed.
 static PACKED: AtomicUsize = AtomicUsize::new(0);
@@ -78,34 +80,6 @@ impl Guest for Able {
     }
 }
 
-fn open() -> &'static abi::Backend {
-    let host = abi::Host {
-        version: abi::VERSION,
-        size: size_of::<abi::Backend>() as u32,
-        release: c"0".as_ptr(),
-    };
-    let mut backend = null();
-    // SAFETY: all three live during the call.
-    let status = unsafe { glue::create::<Able>(&raw const host, &raw mut backend, null_mut()) };
-    assert_eq!(status, abi::OK);
-    // SAFETY: made above, and never destroyed.
-    unsafe { &*backend }
-}
-
-fn node(op: &'static CStr) -> abi::Node {
-    abi::Node {
-        name: op.as_ptr(),
-        domain: c"".as_ptr(),
-        op: op.as_ptr(),
-        attribute_count: 0,
-        attributes: null(),
-        input_count: 0,
-        inputs: null(),
-        output_count: 0,
-        outputs: null(),
-    }
-}
-
 /// A session of a host's.
 struct Session {
     backend: &'static abi::Backend,
@@ -114,7 +88,7 @@ struct Session {
 
 impl Session {
     fn new() -> Session {
-        let backend = open();
+        let backend = open::<Able>();
         let options = abi::ContextOptions {
             threads: 0,
             spare_memory: 0,

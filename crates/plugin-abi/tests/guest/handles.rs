@@ -4,8 +4,10 @@ use std::ffi::CStr;
 use std::mem::offset_of;
 use std::ptr::{null, null_mut};
 
+use kilim_plugin_abi as abi;
 use kilim_plugin_abi::guest::{Failure, Guest, HandleKind, Kernel, Node, Result, Settings};
-use kilim_plugin_abi::{self as abi, glue};
+
+use crate::{open, open_with};
 
 struct Taker;
 
@@ -29,21 +31,6 @@ impl Guest for Taker {
     fn queue(&self, settings: &Settings) -> Option<u64> {
         settings.queue
     }
-}
-
-/// The backend as a host with a table of so many bytes opens it.
-fn open(size: usize) -> &'static abi::Backend {
-    let host = abi::Host {
-        version: abi::VERSION,
-        size: u32::try_from(size).unwrap(),
-        release: c"0".as_ptr(),
-    };
-    let mut backend = null();
-    // SAFETY: all three live during the call.
-    let status = unsafe { glue::create::<Taker>(&raw const host, &raw mut backend, null_mut()) };
-    assert_eq!(status, abi::OK);
-    // SAFETY: made above, and never destroyed.
-    unsafe { &*backend }
 }
 
 /// The kinds that the backend tells a host whose description has them at its end.
@@ -84,7 +71,7 @@ fn queue(backend: &abi::Backend, given: *const u64) -> (abi::Status, u64) {
 
 #[test]
 fn a_host_of_today_hears_of_memory_and_gives_a_queue() {
-    let backend = open(size_of::<abi::Backend>());
+    let backend = open::<Taker>();
     assert_eq!(
         kinds(backend),
         [(abi::HANDLE_DMA_BUF, true), (abi::HANDLE_OWN, false)]
@@ -97,7 +84,7 @@ fn a_host_of_today_hears_of_memory_and_gives_a_queue() {
 /// Nothing behind what such a host has is read or written.
 #[test]
 fn a_host_of_before_memory_of_the_user_hears_of_none() {
-    let backend = open(offset_of!(abi::Backend, import_memory));
+    let backend = open_with::<Taker>(offset_of!(abi::Backend, import_memory));
     assert!(kinds(backend).is_empty() && backend.import_memory.is_none());
     assert_eq!(queue(backend, std::ptr::dangling()).0, abi::UNSUPPORTED);
 }

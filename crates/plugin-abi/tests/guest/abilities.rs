@@ -3,11 +3,13 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
+use kilim_plugin_abi as abi;
 use kilim_plugin_abi::guest::{
     Choice, Choices, DataLayout, Description, Failure, Guest, Kernel, Node, NodeLayouts, Result,
     Scheduler, Task,
 };
-use kilim_plugin_abi::{self as abi, glue};
+
+use crate::{node, open, told};
 
 /// A backend that says nothing.
 struct Silent;
@@ -100,47 +102,6 @@ impl Scheduler for Able {
             _ => panic!("the order is on fire"),
         }
     }
-}
-
-fn open<G: Guest>() -> &'static abi::Backend {
-    let host = abi::Host {
-        version: abi::VERSION,
-        size: size_of::<abi::Backend>() as u32,
-        release: c"0".as_ptr(),
-    };
-    let mut backend = null();
-    // SAFETY: all three live during the call.
-    let status = unsafe { glue::create::<G>(&raw const host, &raw mut backend, null_mut()) };
-    assert_eq!(status, abi::OK);
-    // SAFETY: made above, and never destroyed.
-    unsafe { &*backend }
-}
-
-fn node(op: &'static CStr) -> abi::Node {
-    abi::Node {
-        name: op.as_ptr(),
-        domain: c"".as_ptr(),
-        op: op.as_ptr(),
-        attribute_count: 0,
-        attributes: null(),
-        input_count: 0,
-        inputs: null(),
-        output_count: 0,
-        outputs: null(),
-    }
-}
-
-/// What a call says, and its status.
-fn told(call: impl FnOnce(*mut abi::Message) -> abi::Status) -> (abi::Status, String) {
-    let mut text = [0u8; 128];
-    let mut message = abi::Message {
-        text: text.as_mut_ptr().cast(),
-        capacity: text.len(),
-        node: -1,
-    };
-    let status = call(&raw mut message);
-    let said = CStr::from_bytes_until_nul(&text).unwrap();
-    (status, said.to_str().unwrap().to_string())
 }
 
 #[test]

@@ -4,11 +4,13 @@ use std::ffi::{CStr, c_void};
 use std::mem::offset_of;
 use std::ptr::null_mut;
 
+use kilim_plugin_abi as abi;
 use kilim_plugin_abi::guest::{
     Build, DataLayout, Description, Failure, Guest, Half, Kernel, Node, OptionDef, OptionKind,
     Quantized, Result, Settings,
 };
-use kilim_plugin_abi::{self as abi, glue};
+
+use crate::{open, open_with};
 
 struct Talker;
 
@@ -74,21 +76,6 @@ impl Guest for Talker {
             },
         ]
     }
-}
-
-/// The backend as a host with a table of so many bytes opens it.
-fn open(size: usize) -> &'static abi::Backend {
-    let host = abi::Host {
-        version: abi::VERSION,
-        size: u32::try_from(size).unwrap(),
-        release: c"0".as_ptr(),
-    };
-    let mut backend = std::ptr::null();
-    // SAFETY: all three live during the call.
-    let status = unsafe { glue::create::<Talker>(&raw const host, &raw mut backend, null_mut()) };
-    assert_eq!(status, abi::OK);
-    // SAFETY: made above, and never destroyed.
-    unsafe { &*backend }
 }
 
 /// A description as a host fills it before it asks.
@@ -165,7 +152,7 @@ fn heard(backend: &abi::Backend, options: &abi::ContextOptions, knows_choice: bo
 
 #[test]
 fn a_host_of_today_hears_and_tells_everything() {
-    let backend = open(size_of::<abi::Backend>());
+    let backend = open::<Talker>();
     let told = described(backend);
     assert_eq!((told.dtype_count, told.layout_count), (1, 2));
     // SAFETY: there are as many layouts as are told.
@@ -214,7 +201,7 @@ fn a_host_of_today_hears_and_tells_everything() {
 /// Nothing behind what such a host has is read or written.
 #[test]
 fn a_host_of_before_options_is_told_what_it_knows() {
-    let backend = open(offset_of!(abi::Backend, option_count));
+    let backend = open_with::<Talker>(offset_of!(abi::Backend, option_count));
     let told = described(backend);
     assert_eq!(told.flops_per_second, 3e9);
     assert_eq!((told.layout_count, told.layouts.is_null()), (0, true));
