@@ -156,11 +156,11 @@ impl Dots<'_> {
         if whole < k {
             add!(false, whole, k - whole);
         }
-        for m in 0..M {
+        for (m, sums) in sums.into_iter().enumerate() {
             let c = self.0.c_row(row + m);
-            for n in 0..N {
+            for (n, sum) in sums.into_iter().enumerate() {
                 // SAFETY: the row and the column are C's.
-                unsafe { c.add(column + n).write(s.sum(sums[m][n])) };
+                unsafe { c.add(column + n).write(s.sum(sum)) };
             }
         }
     }
