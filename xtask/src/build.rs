@@ -157,10 +157,10 @@ pub fn demo_cli() -> Result<PathBuf> {
     Ok(native_cli("demo"))
 }
 
-/// The command-line tool of the tests: with the features that the workspace gives it, so that nothing is compiled anew for it.
+/// The command-line tool of the tests. They have features that a build of its own would not have, so that all would be compiled anew.
 pub fn tested_cli() -> Result<PathBuf> {
     let mut cargo = sh::cargo();
-    cargo.args(["build", "--workspace", "--bin", "kilim"]);
+    cargo.args(["test", "--workspace", "--test", "cli", "--no-run"]);
     sh::run_quiet("compile kilim-cli", &mut cargo)?;
     Ok(native_cli("debug"))
 }
