@@ -126,12 +126,12 @@ async fn references(backends: &[&str]) {
 }
 
 #[wasm_bindgen_test]
-async fn references_on_wasm() {
+async fn reference_suite_on_wasm() {
     references(&["cpu"]).await;
 }
 
 #[wasm_bindgen_test]
-async fn references_on_webgpu() {
+async fn reference_suite_on_webgpu() {
     references(&["wgpu", "cpu"]).await;
 }
 

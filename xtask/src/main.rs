@@ -1,4 +1,4 @@
-//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | fuzz | hostile | bench`.
+//! Every job of the repository has one name: `cargo xtask setup | build | site | demo | test | fuzz | hostile | bench`.
 
 mod arm;
 mod bench;
@@ -13,6 +13,7 @@ mod relaxed;
 mod serve;
 mod setup;
 mod sh;
+mod site;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -34,6 +35,8 @@ enum Job {
     Setup,
     /// Build the web binaries, the npm package and the web app
     Build(build::Args),
+    /// Make the documentation site, for any server of files
+    Site(site::Args),
     /// Show the embedded model answering, in the web page or, headless, four ways in the terminal
     Demo(demo::Args),
     /// Run every check of the repository
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().job {
         Job::Setup => setup::all(),
         Job::Build(args) => build::run(&args),
+        Job::Site(args) => site::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Test(args) => test::run(&args),
         Job::Fuzz(args) => fuzz::run(&args),

@@ -1,5 +1,6 @@
 //! Every check of the repository, in order, with its time, and a count at the end.
 
+mod browser;
 mod counts;
 mod failures;
 mod lanes;
@@ -12,7 +13,7 @@ pub use counts::{Counts, counted};
 pub use skips::skip;
 
 use crate::setup::arm::TARGET;
-use crate::{arm, build, demo, hostile, setup, sh};
+use crate::{arm, build, demo, hostile, setup, sh, site};
 use anyhow::{Result, bail};
 use lanes::{Lane, Step};
 use std::path::PathBuf;
@@ -26,7 +27,14 @@ pub struct Args {
 }
 
 /// Steps that run where their own sources have changed.
-const RARE: &[rare::Rare] = &[ARM, BUNDLERS, CHOICES, platforms::RARE];
+const RARE: &[rare::Rare] = &[
+    ARM,
+    BUNDLERS,
+    CHOICES,
+    browser::WEBGPU,
+    narrow::RARE,
+    platforms::RARE,
+];
 
 /// The package in projects of bundlers and frameworks, which depends on how it is laid out and not on what it computes.
 const BUNDLERS: rare::Rare = rare::Rare {
@@ -94,7 +102,7 @@ const STEPS: &[Step] = &[
         Ok(Counts::of(conformance().map(drop)))
     }),
     native("unit tests", || native_tests(&["--lib", "--bins"])),
-    native("32 bits", narrow::tests),
+    native("32-bit", narrow::tests),
     native("integration tests", || native_tests(&["--test", "*"])),
     native("hostile files", hostile::sample),
     native("documentation tests", || native_tests(&["--doc"])),
@@ -104,7 +112,9 @@ const STEPS: &[Step] = &[
     web("web build", || {
         Ok(Counts::of(build::wasm().and_then(|()| build::www())))
     }),
-    web("browser tests", browser_tests),
+    web("site", documents),
+    web("browser tests", browser::tests),
+    web("webgpu", browser::webgpu),
     web("web page", || web_page("test")),
     web("bundlers", || web_page("test:bundlers")),
     // Of pages, too, but those take longer than all else.
@@ -265,37 +275,19 @@ pub fn conformance() -> Result<PathBuf> {
     Ok(out)
 }
 
-/// The shared operator cases and a few models inside headless Chromium, on both backends.
-fn browser_tests() -> Result<Counts> {
-    conformance()?;
-    let toolchain = setup::wasm_toolchain()?;
-    let runner = setup::browser_test_runner()?;
-    let browser = setup::browser()?;
-    let mut cargo = toolchain.cargo("+simd128");
-    browser.tell(&mut cargo);
-    tell_material(&mut cargo)?;
-    cargo
-        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", runner)
-        .env("WASM_BINDGEN_TEST_TIMEOUT", "1800");
-    cargo.args([
-        "test",
-        "--profile",
-        "browser",
-        "-p",
-        "kilim-tests",
-        "-p",
-        "kilim-web",
-        "--target",
-        "wasm32-unknown-unknown",
+/// The documentation site, and the tests of what makes it.
+fn documents() -> Result<Counts> {
+    let mut counts = Counts::of(site::build().map(drop));
+    let mut node = sh::cmd("node");
+    node.args([
         "--test",
-        "browser",
-        "--",
-        "--nocapture",
+        "--test-reporter=./www/test/support/reporter.mjs",
+        "site/links.test.mjs",
     ]);
-    counted(&mut cargo)
+    counts.add(counted(node.current_dir(sh::root()))?);
+    Ok(counts)
 }
 
-/// The Playwright test of the web app.
 /// The tests of pages that a script of `www/package.json` names.
 fn web_page(script: &str) -> Result<Counts> {
     let browser = setup::browser()?;

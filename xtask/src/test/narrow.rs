@@ -1,8 +1,20 @@
 //! Crates that compute sizes, on 32 bits: products that fit into 64 bits overflow there, as they do in a page.
 
-use super::{Counts, counted, skip};
+use super::{Counts, counted, rare, skip};
 use crate::{setup, sh};
 use anyhow::Result;
+
+/// The crates of [`PACKAGES`].
+pub const RARE: rare::Rare = rare::Rare {
+    name: "32-bit",
+    sources: &[
+        "crates/core",
+        "crates/formats",
+        "crates/host",
+        "crates/reference-cpu",
+        "crates/simd-cpu",
+    ],
+};
 
 /// rustup's standard library for it brings a C library along, so that no package of the system is needed.
 const TARGET: &str = "i686-unknown-linux-musl";
@@ -31,5 +43,5 @@ pub fn tests() -> Result<Counts> {
             return counted(cargo.args(["--lib", "--test", "hostile"]));
         }
     };
-    Ok(skip("32 bits", &reason))
+    Ok(skip("32-bit", &reason))
 }
