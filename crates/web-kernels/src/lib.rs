@@ -5,16 +5,17 @@
 use kilim_core::{Error, ErrorCode};
 use kilim_simd_cpu::roofline::{Roofline, Settings, Subject};
 use serde::Serialize;
+use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::wasm_bindgen;
+use web_sys::WorkerGlobalScope;
 
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = performance, js_name = now)]
-    fn milliseconds() -> f64;
-}
-
+/// Seconds that have passed since the page, or the worker, began.
 fn seconds() -> f64 {
-    milliseconds() / 1000.0
+    // A window has `performance` as a worker has.
+    let scope: WorkerGlobalScope = js_sys::global().unchecked_into();
+    scope
+        .performance()
+        .map_or(0.0, |clock| clock.now() / 1000.0)
 }
 
 /// Measures kernels on the thread that calls it.

@@ -6,8 +6,9 @@ use kilim_core::{Error, ErrorCode};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::clock::seconds;
 use crate::convert;
-use crate::session::{json, seconds};
+use crate::session::json;
 
 /// Measures these backends' devices. Gives JSON, to be kept and handed to `load`.
 #[wasm_bindgen]

@@ -5,6 +5,7 @@
 mod backend;
 mod calibrate;
 mod callback;
+mod clock;
 mod convert;
 mod file;
 mod kept;

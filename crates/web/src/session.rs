@@ -17,6 +17,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::calibrate;
+use crate::clock::seconds;
 use crate::convert;
 use crate::file::WasmFile;
 use crate::kept::Kept;
@@ -24,16 +25,6 @@ use crate::pictures;
 use crate::speech;
 use crate::stop::Stop;
 use crate::text;
-
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = performance, js_name = now)]
-    pub(crate) fn milliseconds() -> f64;
-}
-
-pub(crate) fn seconds() -> f64 {
-    milliseconds() / 1000.0
-}
 
 /// A model ready to run. While a call is under way only `abort` and `free` may be called. What inputs
 /// hold is read before a call returns its promise.

@@ -7,7 +7,7 @@ use kilim_core::interrupt::AbortSignal;
 use wasm_bindgen::JsValue;
 
 use crate::callback::Callback;
-use crate::session::milliseconds;
+use crate::clock::milliseconds;
 
 /// What stops one call: a flag, or a function that is asked while the call computes.
 pub struct Stop {
