@@ -1,12 +1,13 @@
 //! A session's part of a page's backend.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use js_sys::{Array, Map};
 use kilim_core::backend::{
     BackendContext, BackendId, ContextConfig, ContextState, Executable, HostAllocator, Location,
-    StageSpec, StageTensors,
+    NodeSpec, RawConstants, StageSpec, StageTensors,
 };
 use kilim_core::ids::TensorIndex;
 use kilim_core::memory::{Claim, Storage};
@@ -14,7 +15,7 @@ use kilim_core::{Interrupt, Result};
 use wasm_bindgen::JsValue;
 
 use super::executable::{PageExecutable, Stage};
-use super::{Functions, node};
+use super::{Functions, choice, node};
 use crate::convert;
 
 /// See [`BackendContext`].
@@ -23,19 +24,31 @@ pub struct PageContext {
     id: BackendId,
     /// The constants that the backend was given, by their keys, as it has them: for the same constant it is given the same.
     constants: Map,
-    claims: Vec<Claim>,
+    /// What the constants take there, by their keys; and what is known of single plans.
+    claims: HashMap<u64, Claim>,
+    planned: Vec<Claim>,
+    /// What the session wants, as the backend is told.
+    settings: JsValue,
     /// What was prepared and not yet waited for.
     fresh: Vec<Rc<Stage>>,
     state: ContextState,
 }
 
 impl PageContext {
-    pub fn new(functions: Rc<Functions>, id: BackendId, config: &ContextConfig) -> PageContext {
+    /// A session's context, whose stages are told `settings`.
+    pub fn new(
+        functions: Rc<Functions>,
+        id: BackendId,
+        config: &ContextConfig,
+        settings: JsValue,
+    ) -> PageContext {
         PageContext {
             functions,
             id,
             constants: Map::new(),
-            claims: Vec::new(),
+            claims: HashMap::new(),
+            planned: Vec::new(),
+            settings,
             fresh: Vec::new(),
             state: ContextState::new(Arc::new(HostAllocator), config),
         }
@@ -45,15 +58,19 @@ impl PageContext {
     /// known, but for a constant that was given before.
     fn tensor(&mut self, stage: &StageSpec, tensor: TensorIndex) -> Result<JsValue> {
         let slot = &stage.tensors[tensor];
-        let key = slot.location.constant().map(|key| key.0 as f64);
+        let constant = slot.location.constant().map(|key| key.0);
+        let key = constant.map(|key| key as f64);
         let known = key.is_some() || slot.location == Location::Planned;
         let given = key.is_some_and(|key| self.constants.has(&key.into()));
         let value = slot.spec.value.as_ref().filter(|_| known && !given);
         let value = match value {
             Some(value) => {
                 let bytes = value.byte_len();
-                self.claims
-                    .push(self.state.ledger.acquire(Storage::Static, bytes)?);
+                let claim = self.state.ledger.acquire(Storage::Static, bytes)?;
+                match constant {
+                    Some(key) => drop(self.claims.insert(key, claim)),
+                    None => self.planned.push(claim),
+                }
                 Some(node::wire(value)?)
             }
             None => None,
@@ -62,23 +79,43 @@ impl PageContext {
             ("name", Some(slot.name.as_str().into())),
             ("type", Some(slot.spec.dtype.name().into())),
             ("dims", Some(convert::sizes(&slot.spec.shape))),
-            ("root", Some(number(stage.root(tensor)))),
+            ("root", Some(node::number(stage.root(tensor)))),
             ("key", key.map(JsValue::from_f64)),
             ("value", value),
         ]))
     }
 }
 
-fn number(tensor: TensorIndex) -> JsValue {
-    JsValue::from_f64(tensor.0 as f64)
-}
-
-fn numbers(tensors: &[TensorIndex]) -> Array {
-    let numbers = Array::new();
-    for tensor in tensors {
-        numbers.push(&number(*tensor));
+impl PageContext {
+    /// The algorithm that each node's kernel is to have, as far as the backend knows a choice.
+    fn algorithms(&self, stage: &StageSpec) -> Array {
+        if !self.functions.has("choice") {
+            return Array::new();
+        }
+        let picked = stage.nodes.iter().map(|node| {
+            let (inputs, outputs) = stage.specs(node);
+            let spec = NodeSpec {
+                name: &node.name,
+                op: &*node.op,
+                inputs: &inputs,
+                outputs: &outputs,
+            };
+            let choice = choice::of(&self.functions, &spec)?;
+            let picked = self.state.tuned.pick(&choice);
+            Some(JsValue::from_str(&choice.algorithms[picked]))
+        });
+        picked.map(Option::unwrap_or_default).collect()
     }
-    numbers
+
+    /// Lets go of the constants of a stage that the backend has in a form of its own.
+    fn let_go(&mut self, stage: &Stage) -> Result<()> {
+        let packed = stage.call("letGo", [self.constants.clone().into(), JsValue::UNDEFINED])?;
+        for key in Array::from(&packed).iter() {
+            let key = key.as_f64().map(|key| key as u64);
+            drop(key.and_then(|key| self.claims.remove(&key)));
+        }
+        Ok(())
+    }
 }
 
 impl BackendContext for PageContext {
@@ -102,13 +139,7 @@ impl BackendContext for PageContext {
             told.push(&self.tensor(&stage, tensor)?);
         }
         for kernel in &stage.nodes {
-            let inputs = Array::new();
-            for input in &kernel.inputs {
-                inputs.push(&input.map_or(JsValue::NULL, number));
-            }
-            let outputs = numbers(&kernel.outputs);
-            let node = node::told(&kernel.name, &*kernel.op, inputs, outputs);
-            nodes.push(&node.map_err(|e| e.at(&kernel.name, kernel.op.name()))?);
+            nodes.push(&node::kernel(kernel)?);
         }
         for part in &stage.parts {
             ends.push(&JsValue::from_f64(part.end.0 as f64));
@@ -117,7 +148,9 @@ impl BackendContext for PageContext {
             ("tensors", Some(told.into())),
             ("nodes", Some(nodes.into())),
             ("ends", Some(ends.into())),
-            ("outputs", Some(numbers(&stage.outputs).into())),
+            ("outputs", Some(node::numbers(&stage.outputs).into())),
+            ("algorithms", Some(self.algorithms(&stage).into())),
+            ("settings", Some(self.settings.clone())),
         ]);
         let constants = self.constants.clone().into();
         let prepared = self.functions.call("prepare", &[told, constants])?;
@@ -134,6 +167,11 @@ impl BackendContext for PageContext {
         )))
     }
 
+    fn is_lost(&self) -> bool {
+        self.functions.has("isLost")
+            && (self.functions.call("isLost", &[])).is_ok_and(|lost| lost.is_truthy())
+    }
+
     fn warm_up<'a>(
         &'a mut self,
         interrupt: &'a Interrupt,
@@ -142,6 +180,9 @@ impl BackendContext for PageContext {
             for stage in std::mem::take(&mut self.fresh) {
                 interrupt.check()?;
                 stage.ready().await?;
+                if self.state.raw == RawConstants::Drop {
+                    self.let_go(&stage)?;
+                }
             }
             Ok(())
         })
