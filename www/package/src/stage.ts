@@ -176,10 +176,10 @@ export class Stage {
    * Seconds of each node of the stage in the latest timed run.
    * @throws KilimError `DEVICE` where they cannot be.
    */
-  async times(): Promise<number[]> {
+  async times(): Promise<Float64Array> {
     const parts = await Promise.all(this.#parts);
     const times = await Promise.all(parts.map(async ({ part, prepared }) => this.#timesOf(part, await prepared.times?.())));
-    return times.flat();
+    return Float64Array.from(times.flat());
   }
 
   #timesOf({ nodes }: BackendPart, given: unknown): number[] {
@@ -194,10 +194,10 @@ export class Stage {
   }
 
   /** Forgets the constants that every part which reads them has packed, in `constants`, too; gives their keys. */
-  letGo(constants: Map<number, Tensor>): number[] {
+  letGo(constants: Map<number, Tensor>): Float64Array {
     const ready = this.#parts.filter((part): part is Part => !(part instanceof Promise));
-    if (ready.length < this.#parts.length) return [];
-    return [...this.#known.keys()].flatMap((tensor) => {
+    if (ready.length < this.#parts.length) return new Float64Array();
+    const gone = [...this.#known.keys()].flatMap((tensor) => {
       const { key } = this.#slot(tensor);
       const readers = ready.flatMap(({ numbers, ...part }) => {
         const number = numbers.get(tensor);
@@ -211,6 +211,7 @@ export class Stage {
       constants.delete(key);
       return [key];
     });
+    return Float64Array.from(gone);
   }
 
   end(): void {

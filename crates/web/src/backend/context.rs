@@ -1,10 +1,9 @@
 //! A session's part of a page's backend.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::{Array, Map};
+use js_sys::{Array, Float64Array, Map};
 use kilim_core::backend::{
     BackendContext, BackendId, ContextConfig, ContextState, Executable, HostAllocator, Location,
     NodeSpec, RawConstants, StageSpec, StageTensors,
@@ -24,9 +23,8 @@ pub struct PageContext {
     id: BackendId,
     /// The constants that the backend was given, by their keys, as it has them: for the same constant it is given the same.
     constants: Map,
-    /// What the constants take there, by their keys; and what is known of single plans.
-    claims: HashMap<u64, Claim>,
-    planned: Vec<Claim>,
+    /// What they take there, with the keys of those that are constants.
+    claims: Vec<(Option<f64>, Claim)>,
     /// What the session wants, as the backend is told.
     settings: JsValue,
     /// What was prepared and not yet waited for.
@@ -46,8 +44,7 @@ impl PageContext {
             functions,
             id,
             constants: Map::new(),
-            claims: HashMap::new(),
-            planned: Vec::new(),
+            claims: Vec::new(),
             settings,
             fresh: Vec::new(),
             state: ContextState::new(Arc::new(HostAllocator), config),
@@ -58,8 +55,7 @@ impl PageContext {
     /// known, but for a constant that was given before.
     fn tensor(&mut self, stage: &StageSpec, tensor: TensorIndex) -> Result<JsValue> {
         let slot = &stage.tensors[tensor];
-        let constant = slot.location.constant().map(|key| key.0);
-        let key = constant.map(|key| key as f64);
+        let key = slot.location.constant().map(|key| key.0 as f64);
         let known = key.is_some() || slot.location == Location::Planned;
         let given = key.is_some_and(|key| self.constants.has(&key.into()));
         let value = slot.spec.value.as_ref().filter(|_| known && !given);
@@ -67,10 +63,7 @@ impl PageContext {
             Some(value) => {
                 let bytes = value.byte_len();
                 let claim = self.state.ledger.acquire(Storage::Static, bytes)?;
-                match constant {
-                    Some(key) => drop(self.claims.insert(key, claim)),
-                    None => self.planned.push(claim),
-                }
+                self.claims.push((key, claim));
                 Some(node::wire(value)?)
             }
             None => None,
@@ -110,10 +103,9 @@ impl PageContext {
     /// Lets go of the constants of a stage that the backend has in a form of its own.
     fn let_go(&mut self, stage: &Stage) -> Result<()> {
         let packed = stage.call("letGo", [self.constants.clone().into(), JsValue::UNDEFINED])?;
-        for key in Array::from(&packed).iter() {
-            let key = key.as_f64().map(|key| key as u64);
-            drop(key.and_then(|key| self.claims.remove(&key)));
-        }
+        let gone = Float64Array::new(&packed).to_vec();
+        self.claims
+            .retain(|(key, _)| key.is_none_or(|key| !gone.contains(&key)));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::{Array, Promise};
+use js_sys::{Float64Array, Promise};
 use kilim_core::backend::{
     BackendId, DeviceTensor, Executable, LocalFuture, Progress, StageTensors,
 };
@@ -16,7 +16,6 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use super::value::{Value, received};
 use super::{Functions, node};
-use crate::convert::malformed;
 
 /// A stage as JavaScript has it.
 pub struct Stage {
@@ -209,10 +208,8 @@ impl Executable for PageExecutable {
             let times = [JsValue::UNDEFINED, JsValue::UNDEFINED];
             let times = self.stage.call("times", times)?;
             let times = self.stage.functions.settled(times).await?;
-            let times = Array::from(&times).into_iter().map(|time| time.as_f64());
-            let times: Option<PerKernel<f64>> = times.collect();
-            let times = times.filter(|times| times.len() == self.nodes);
-            times.ok_or_else(|| malformed("`times` of a backend", "seconds of each node"))
+            let times = Float64Array::new(&times).to_vec();
+            Ok(times.into_iter().collect())
         })
     }
 

@@ -2,50 +2,31 @@
 
 use std::sync::Arc;
 
-use js_sys::Array;
+use js_sys::{Array, Uint32Array};
 use kilim_core::backend::{KernelSpec, Optimizer, Refusal, Replacement, Rewrite, Subgraph};
 use kilim_core::ids::{KernelIndex, TensorIndex};
 use kilim_core::ops::Custom;
 use kilim_core::{Error, ErrorCode, Result};
 use wasm_bindgen::JsValue;
 
-use super::{PageBackend, describe, node};
-use crate::convert::{self, field, malformed};
+use super::{PageBackend, node};
+use crate::convert::{self, field};
 use crate::operators;
 
-/// The numbers of a list.
-fn places<T>(given: &JsValue, name: &str, place: impl Fn(&JsValue) -> Result<T>) -> Result<Vec<T>> {
-    let list = describe::list(given, name)?;
-    list.iter().map(|item| place(&item)).collect()
-}
+/// What stands for an input that is left out.
+const ABSENT: u32 = u32::MAX;
 
-fn index(given: &JsValue) -> Result<usize> {
-    convert::size(given, "a number that `optimise` of a backend gives")
+/// The list of numbers in a field, a `Uint32Array`.
+fn numbers(given: &JsValue, name: &str) -> Vec<u32> {
+    let list = field(given, name).map(|list| Uint32Array::new(&list).to_vec());
+    list.unwrap_or_default()
 }
 
 impl PageBackend {
-    /// Adds a change, `{giveBack, reason}` or `{replace, with}`.
+    /// The node that takes the place of others.
     ///
     /// # Errors
-    /// `InvalidValue` where it is neither, `State` for a node of an operator that is not the backend's own.
-    fn change(&self, change: &JsValue, rewrite: &mut Rewrite) -> Result<()> {
-        if let Some(node) = field(change, "giveBack") {
-            let reason = field(change, "reason").and_then(|reason| reason.as_string());
-            let reason = reason.unwrap_or_else(|| "given back without a reason".to_string());
-            let node = KernelIndex(index(&node)?);
-            rewrite.refused.push((node, Refusal::new(reason)));
-            return Ok(());
-        }
-        let with = field(change, "with");
-        let with =
-            with.ok_or_else(|| malformed("what `optimise` of a backend gives", "changes"))?;
-        rewrite.replaced.push(Replacement {
-            nodes: places(change, "replace", |node| index(node).map(KernelIndex))?,
-            with: vec![self.new_node(&with)?],
-        });
-        Ok(())
-    }
-
+    /// `State` for a node of an operator that is not the backend's own, and those of [`operators::attributes`].
     fn new_node(&self, told: &JsValue) -> Result<KernelSpec> {
         let text = |name| field(told, name).and_then(|v| v.as_string());
         let [name, domain, op] = ["name", "domain", "op"].map(|n| text(n).unwrap_or_default());
@@ -54,24 +35,24 @@ impl PageBackend {
         let operator = operator.ok_or_else(|| {
             let id = &self.description.id;
             let what = format!("`{id}` puts a node into its part of the graph that cannot be");
-            let got = format!("`{domain}::{op}`");
             Error::new(ErrorCode::State, what)
                 .with_expected("an operator of the backend's own")
-                .with_got(got)
+                .with_got(format!("`{domain}::{op}`"))
         })?;
         let attributes = field(told, "attributes").unwrap_or_default();
-        let input = |t: &JsValue| match t.is_null() {
-            true => Ok(None),
-            false => index(t).map(|t| Some(TensorIndex(t))),
-        };
+        let attributes = operators::attributes(&attributes)?;
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for input in numbers(told, "inputs") {
+            inputs.push((input != ABSENT).then_some(TensorIndex(input as usize)));
+        }
+        for output in numbers(told, "outputs") {
+            outputs.push(TensorIndex(output as usize));
+        }
         Ok(KernelSpec {
             name,
-            op: Arc::new(Custom::new(
-                operator.clone(),
-                operators::attributes(&attributes)?,
-            )),
-            inputs: places(told, "inputs", input)?,
-            outputs: places(told, "outputs", |t| index(t).map(TensorIndex))?,
+            op: Arc::new(Custom::new(operator.clone(), attributes)),
+            inputs,
+            outputs,
         })
     }
 }
@@ -92,7 +73,22 @@ impl Optimizer for PageBackend {
         let made = self.functions.call("optimise", &[told])?;
         let mut rewrite = Rewrite::default();
         for change in Array::from(&made).iter() {
-            self.change(&change, &mut rewrite)?;
+            let mut nodes = Vec::new();
+            for node in numbers(&change, "nodes") {
+                nodes.push(KernelIndex(node as usize));
+            }
+            match field(&change, "with") {
+                Some(with) => rewrite.replaced.push(Replacement {
+                    nodes,
+                    with: vec![self.new_node(&with)?],
+                }),
+                None => {
+                    let reason = field(&change, "reason").and_then(|reason| reason.as_string());
+                    let refusal = Refusal::new(reason.unwrap_or_default());
+                    let refused = nodes.into_iter().map(|node| (node, refusal.clone()));
+                    rewrite.refused.extend(refused);
+                }
+            }
         }
         Ok(rewrite)
     }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::rc::Rc;
 
-use js_sys::Array;
+use js_sys::{Array, Uint32Array};
 use kilim_core::Result;
 use kilim_core::backend::{BackendId, LocalFuture};
 use kilim_core::schedule::{Scheduler, StageRun, Step};
@@ -35,7 +35,7 @@ impl PageScheduler {
     /// Asks with `[{backends, own}]`.
     ///
     /// # Errors
-    /// What the backend throws; `InvalidValue` where it gives no list of numbers.
+    /// What the backend throws.
     fn order(&self, stage: &StageRun) -> Result<Vec<usize>> {
         let task = |step: &Step| {
             let backends = step.backends().map(|b| JsValue::from_f64(b.0 as f64));
@@ -46,9 +46,8 @@ impl PageScheduler {
         };
         let tasks: Array = stage.steps.iter().map(task).collect();
         let order = self.functions.call("schedule", &[tasks.into()])?;
-        let number =
-            |task: JsValue| convert::size(&task, "a task that `schedule` of a backend gives");
-        Array::from(&order).iter().map(number).collect()
+        let order = Uint32Array::new(&order).to_vec();
+        Ok(order.into_iter().map(|task| task as usize).collect())
     }
 }
 

@@ -59,7 +59,15 @@ interface WireConnected {
   nodes: WireNode[];
 }
 
-type WireChange = Extract<Change, { giveBack: number }> | { replace: number[]; with: WireNode };
+/** What becomes of nodes: a node takes their place, or they are given back for a reason. */
+interface WireChange {
+  nodes: Uint32Array;
+  reason?: string;
+  with?: Omit<WireNode, 'inputs' | 'outputs'> & { inputs: Uint32Array; outputs: Uint32Array };
+}
+
+/** What stands for an input that is left out (`crates/web/src/backend/rewrite.rs`). */
+const ABSENT = 0xffffffff;
 
 /** An option whose initial value is a text. */
 interface WireOption {
@@ -99,13 +107,13 @@ export interface WireBackend {
   copy(stage: Stage, from: number, to: number): void;
   run(stage: Stage, part: number, timed: boolean): void | Promise<void>;
   /** Seconds of each node of the stage in the latest timed run. */
-  times?(stage: Stage): Promise<number[]>;
+  times?(stage: Stage): Promise<Float64Array>;
   /** Forgets the constants of which the stage needs no elements; gives their keys. */
-  letGo(stage: Stage, constants: Map<number, Tensor>): number[];
+  letGo(stage: Stage, constants: Map<number, Tensor>): Float64Array;
   /** A run of the stage has ended: its tensors are no longer needed. */
   end(stage: Stage): void;
   release(stage: Stage): void;
-  schedule?(tasks: Task[]): number[];
+  schedule?(tasks: Task[]): Uint32Array;
   isLost?(): unknown;
   reopen?(): void | Promise<void>;
   saveCache?(): unknown;
@@ -133,18 +141,27 @@ const connected = ({ tensors, nodes }: WireConnected): ConnectedNodes => ({
   nodes: nodes.map((node) => ({ ...node, attributes: attributesOf(node.attributes) })),
 });
 
+/** A list of places that a backend gave. */
+function places(id: string, what: string, given: unknown): Uint32Array {
+  const is = (place: unknown) => Number.isInteger(place) && (place as number) >= 0 && (place as number) < ABSENT;
+  if (Array.isArray(given) && given.every(is)) return Uint32Array.from(given as number[]);
+  throw malformed(id, what, 'a list of whole numbers of at least 0', given);
+}
+
 /** The changes that `optimise` of a backend gave. */
 function toWireChanges(id: string, given: unknown): WireChange[] {
-  const wrong = (got: unknown) => malformed(id, 'what `optimise` gives', 'a list of `{ giveBack, reason }` and `{ replace, with }`', got);
+  const what = 'what `optimise` gives';
+  const wrong = (got: unknown) => malformed(id, what, 'a list of `{ giveBack, reason }` and `{ replace, with }`', got);
   if (given === undefined) return [];
   if (!Array.isArray(given)) throw wrong(given);
-  return given.map((change: Partial<Change> | null) => {
+  return given.map((change: Partial<Extract<Change, { giveBack: number }> & Extract<Change, { replace: number[] }>> | null) => {
     if (typeof change !== 'object' || change === null) throw wrong(change);
-    if ('giveBack' in change) return change as Extract<Change, { giveBack: number }>;
-    const { replace, with: node } = change as Partial<Extract<Change, { replace: number[] }>>;
-    if (!Array.isArray(replace) || !Array.isArray(node?.inputs) || !Array.isArray(node.outputs)) throw wrong(change);
-    const inputs = node.inputs.map((tensor) => tensor ?? null);
-    return { replace, with: { ...node, inputs, attributes: attributesToWire(node.attributes ?? {}) } };
+    const { giveBack, reason = 'given back without a reason', replace, with: node } = change;
+    if (giveBack !== undefined) return { nodes: places(id, what, [giveBack]), reason };
+    if (!Array.isArray(node?.inputs)) throw wrong(change);
+    const inputs = Uint32Array.from(node.inputs, (tensor) => (tensor === null ? ABSENT : (places(id, what, [tensor])[0] as number)));
+    const outputs = places(id, what, node.outputs);
+    return { nodes: places(id, what, replace), with: { ...node, inputs, outputs, attributes: attributesToWire(node.attributes ?? {}) } };
   });
 }
 
@@ -189,7 +206,7 @@ export function toWireBackend(id: string, backend: PageBackend): WireBackend {
     letGo: (stage, constants) => stage.letGo(constants),
     end: (stage) => stage.end(),
     release: (stage) => stage.release(),
-    ...(has('schedule') && { schedule: (tasks) => backend.schedule?.(tasks) ?? [] }),
+    ...(has('schedule') && { schedule: (tasks) => places(id, 'what `schedule` gives', backend.schedule?.(tasks)) }),
     ...(has('isLost') && { isLost: () => backend.isLost?.() }),
     ...(has('reopen') && { reopen: () => backend.reopen?.() }),
     ...(has('saveCache') && { saveCache: () => backend.saveCache?.() }),
