@@ -143,7 +143,7 @@ export type Change = { giveBack: number; reason: string } | { replace: number[];
 export interface Choice {
   /** What the answer depends on: nodes of one class get the same algorithm. */
   class: string;
-  /** From two to 256; the first is taken where nothing was measured. */
+  /** Two at least, 256 at most; the first is taken where nothing was measured. */
   algorithms: string[];
 }
 

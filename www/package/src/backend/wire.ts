@@ -108,7 +108,7 @@ export interface WireBackend {
   run(stage: Stage, part: number, timed: boolean): void | Promise<void>;
   /** Seconds of each node of the stage in the latest timed run. */
   times?(stage: Stage): Promise<Float64Array>;
-  /** Forgets the constants of which the stage needs no elements; gives their keys. */
+  /** Forgets the constants whose elements the stage does not need; gives their keys. */
   letGo(stage: Stage, constants: Map<number, Tensor>): Float64Array;
   /** A run of the stage has ended: its tensors are no longer needed. */
   end(stage: Stage): void;
