@@ -38,6 +38,7 @@ const PLACES: &[(&str, &str)] = &[
     ("kilim/src/cache.rs", "caches of drivers"),
     ("cli/src/model.rs", "caches of drivers"),
     ("web/src/session.rs", "caches of drivers"),
+    ("web/src/backend/mod.rs", "caches of drivers"),
 ];
 
 /// The Rust files below a folder.

@@ -21,7 +21,7 @@ const PAGES = [
   [
     'everything',
     ['gpu', 'shaders', 'tflite', 'ncnn', 'mnn', 'tengine', 'tnn', 'gguf', 'language', 'text', 'speech', 'quantized', 'more', 'rest'],
-    1517,
+    1525,
     ['local.js'],
   ],
 ];

@@ -17,6 +17,20 @@ pub struct Choice {
     pub algorithms: Vec<Cow<'static, str>>,
 }
 
+impl Choice {
+    /// Algorithms of one node, at most.
+    pub const MOST: usize = 256;
+
+    /// Whether it can be measured and kept: it has from two to [`Choice::MOST`] algorithms, and all its texts are of
+    /// letters that a table can hold.
+    pub fn is_possible(&self) -> bool {
+        let kept = |text: &str| !text.is_empty() && !text.contains(char::is_control);
+        (2..=Choice::MOST).contains(&self.algorithms.len())
+            && kept(&self.class)
+            && self.algorithms.iter().all(|a| kept(a))
+    }
+}
+
 /// What was measured of one device. Clones are the same table.
 #[derive(Clone, Debug, Default)]
 pub struct Tuned(Arc<Mutex<BTreeMap<String, String>>>);

@@ -10,9 +10,6 @@ use crate::backend::PluginBackend;
 use crate::encode::Arena;
 use crate::library::{Library, Message};
 
-/// Algorithms of one node, at most.
-const MOST: usize = 256;
-
 /// The algorithms that a library has for a node. `None` where it has no choice, or says it in words that cannot be kept.
 pub fn of(library: &Library, node: &NodeSpec) -> Option<Choice> {
     let ask = library.table.choice?;
@@ -24,7 +21,7 @@ pub fn of(library: &Library, node: &NodeSpec) -> Option<Choice> {
         let this = library.table.this;
         ask(this, &raw const encoded, &raw mut names, class.raw())
     };
-    if !(2..=MOST).contains(&count) || names.is_null() {
+    if !(2..=Choice::MOST).contains(&count) || names.is_null() {
         return None;
     }
     // SAFETY: the library gives as many names as it says, which live as long as it.
@@ -32,18 +29,13 @@ pub fn of(library: &Library, node: &NodeSpec) -> Option<Choice> {
     let algorithms = names.iter().map(|&name| {
         // SAFETY: it is not NULL, so it ends with a zero.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
-        kept(name.to_str().ok()?).map(Into::into)
+        Some(name.to_str().ok()?.to_string().into())
     });
-    Some(Choice {
-        class: kept(&class.text())?,
+    let choice = Choice {
+        class: class.text(),
         algorithms: algorithms.collect::<Option<_>>()?,
-    })
-}
-
-/// The text, if a table of what was measured can hold it.
-fn kept(text: &str) -> Option<String> {
-    let fits = !text.is_empty() && !text.contains(char::is_control);
-    fits.then(|| text.to_string())
+    };
+    choice.is_possible().then_some(choice)
 }
 
 impl NodeLayouts for PluginBackend {

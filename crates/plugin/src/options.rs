@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::ffi::CString;
 
 use kilim_core::backend::{
-    BackendId, CommandQueue, ContextConfig, DataLayout, DeviceOption, DeviceOptions, Half,
-    OptionKind, Quantized,
+    BackendId, CommandQueue, ContextConfig, DataLayout, DeviceOption, Half, OptionKind, Quantized,
 };
 use kilim_core::memory::MemoryMode;
 use kilim_core::{Error, ErrorCode, Result};
@@ -25,13 +24,7 @@ pub fn options(id: &BackendId, library: &Library) -> Result<Vec<DeviceOption>> {
     }
     // SAFETY: the backend gives as many options as it says, which live as long as it.
     let list = unsafe { std::slice::from_raw_parts(table.options, table.option_count) };
-    let read = |told: &abi::OptionInfo| {
-        let option = option(told)?;
-        let checked = DeviceOptions::default()
-            .with(&option.name, &option.default)
-            .check(id, std::slice::from_ref(&option));
-        (!option.name.is_empty() && checked.is_ok()).then_some(option)
-    };
+    let read = |told: &abi::OptionInfo| option(told).filter(DeviceOption::is_possible);
     let read: Option<Vec<_>> = list.iter().map(read).collect();
     read.ok_or_else(|| {
         let message = format!("the backend `{id}` lists an option that cannot be");

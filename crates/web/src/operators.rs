@@ -50,7 +50,11 @@ fn malformed(what: &str) -> Error {
     value_error(format!("{what} of a custom operator are malformed"))
 }
 
-fn operator(given: &JsValue) -> Result<CustomOperator> {
+/// The operator of `{domain, name, random, infer, run?, shader?}`.
+///
+/// # Errors
+/// `InvalidValue` where it is not of that form.
+pub fn operator(given: &JsValue) -> Result<CustomOperator> {
     let text = |name| convert::field(given, name).and_then(|v| v.as_string());
     let function = |name| {
         let value = convert::field(given, name)?;
@@ -142,6 +146,53 @@ pub fn attributes_object(attributes: &Attributes) -> Result<JsValue> {
         set(&object, name, &value);
     }
     Ok(object.into())
+}
+
+/// The attributes that [`attributes_object`] gives. Whole numbers are integers, and lists of them are lists of integers; `true` is 1.
+///
+/// # Errors
+/// `InvalidValue` where a value is of no kind that attributes have, and those of [`convert::tensor`].
+pub fn attributes(given: &JsValue) -> Result<Attributes> {
+    let mut attributes = Attributes::default();
+    let entries = given.dyn_ref::<Object>().map(Object::entries);
+    for entry in entries.unwrap_or_default().iter() {
+        let entry: Array = entry.unchecked_into();
+        let name = entry.get(0).as_string().unwrap_or_default();
+        let value = attribute(&entry.get(1), &name)?;
+        attributes.set(name, value);
+    }
+    Ok(attributes)
+}
+
+fn attribute(value: &JsValue, name: &str) -> Result<Attribute> {
+    if let Some(text) = value.as_string() {
+        return Ok(Attribute::Text(text));
+    }
+    if let Some(on) = value.as_bool() {
+        return Ok(Attribute::Int(on.into()));
+    }
+    if let Some(x) = value.as_f64() {
+        return Ok(whole(x).map_or(Attribute::Float(x), Attribute::Int));
+    }
+    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
+        return Ok(Attribute::Bytes(bytes.to_vec()));
+    }
+    let Some(list) = value.dyn_ref::<Array>() else {
+        return Ok(Attribute::Tensor(convert::tensor(value)?.1));
+    };
+    let numbers: Option<Vec<f64>> = list.iter().map(|item| item.as_f64()).collect();
+    if let Some(numbers) = numbers {
+        let integers: Option<Vec<i64>> = numbers.iter().map(|&x| whole(x)).collect();
+        return Ok(integers.map_or(Attribute::Floats(numbers), Attribute::Ints));
+    }
+    let what = format!("the attribute `{name}`");
+    convert::strings(value, &what).map(Attribute::Texts)
+}
+
+/// The number as an integer, if it is one that a number of JavaScript tells from its neighbours.
+fn whole(x: f64) -> Option<i64> {
+    let exact = x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_991.0;
+    exact.then_some(x as i64)
 }
 
 /// `{type, dims}`.

@@ -250,6 +250,10 @@ async fn load(
     let mut names = names.into_iter();
     let name = names.next().filter(|name| !name.is_empty());
     let external = names.zip(files).collect();
+    // What a cache has of a backend of the page goes to the one that the session has.
+    if let Some(backends) = convert::field(given, "brought") {
+        crate::backend::bring(&Runtime::shared(), &backends)?;
+    }
     if let Some(Ok(cache)) = convert::field(given, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
         let (runtime, cache) = (Runtime::shared(), cache.to_vec());
         // SAFETY: in a browser no driver takes compiled pipelines; the rest is checked.
@@ -262,9 +266,6 @@ async fn load(
     options.pictures = pictures;
     options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
-    if let Some(backends) = convert::field(given, "brought") {
-        crate::backend::bring(&Runtime::shared(), &backends)?;
-    }
     kilim::load(ModelSource::Bytes { model, external }, options).await
 }
 

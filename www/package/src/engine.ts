@@ -1,6 +1,6 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
 import { MISPLACED } from './assets.js';
-import type { WireBackend } from './backend.js';
+import type { WireBackend } from './backend/wire.js';
 import { callerOf } from './crew.js';
 import { reasonOf } from './describe.js';
 import type { DecoderFiles } from './decoder.js';

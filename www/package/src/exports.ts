@@ -1,8 +1,9 @@
 // A backend in a WebAssembly module: what it exports (docs/page-backends.md), in the form of a `PageBackend`.
-import type { BackendPart, PageBackend, PartTensor, PreparedPart } from './backend.js';
+import type { BackendPart, PageBackend, PartTensor, PreparedPart } from './backend/types.js';
 import { bytesOf } from './bytes.js';
 import { reasonOf } from './describe.js';
 import { KilimError } from './errors.js';
+import type { OutputInfo } from './operators.js';
 import { Tensor, toNumbers } from './tensor.js';
 import type { TensorLike } from './tensor.js';
 
@@ -21,7 +22,33 @@ interface Exports {
   kilim_run(part: number, inputs: number, outputs: number): number;
   kilim_release?(part: number): void;
   kilim_error?(): number;
+  /** Writes the seconds of each node of the part in its latest run, as `f64`. */
+  kilim_times?(part: number, seconds: number): void;
+  /** 0 where it is there. */
+  kilim_is_lost?(): number;
+  /** 0, or the text of why it does not come back. */
+  kilim_reopen?(): number;
+  /** The text of what was learnt; 0 where that is nothing. */
+  kilim_save_cache?(): number;
+  /** 0, or the text of why it is of no use. */
+  kilim_load_cache?(cache: number): number;
+  kilim_node_layout?: Answer;
+  kilim_optimise?: Answer;
+  kilim_choice?: Answer;
+  kilim_schedule?: Answer;
+  kilim_infer?: Answer;
 }
+
+/** Takes and gives texts of JSON; 0 where there is nothing to say. */
+type Answer = (question: number) => number;
+
+/** Functions of a `PageBackend` that are questions to a module, by what it exports. */
+const ANSWERS = {
+  nodeLayout: 'kilim_node_layout',
+  optimise: 'kilim_optimise',
+  choice: 'kilim_choice',
+  schedule: 'kilim_schedule',
+} as const;
 
 const NEEDED = ['kilim_alloc', 'kilim_free', 'kilim_supports', 'kilim_prepare', 'kilim_run'] as const;
 
@@ -66,6 +93,17 @@ class Module {
     return new TextDecoder().decode(all.slice(0, end < 0 ? all.length : end));
   }
 
+  /** What an export that answers in JSON says to JSON. */
+  ask(name: (typeof ANSWERS)[keyof typeof ANSWERS] | 'kilim_infer', question: object): unknown {
+    const answer = this.withText(json(question), (text) => this.own[name]?.(text) ?? 0);
+    return answer === 0 ? undefined : parsed(this.id, name, this.text(answer));
+  }
+
+  /** @throws Error where the answer of a call is a text, which says what went wrong. */
+  done(said: number): void {
+    if (said !== 0) throw new Error(this.text(said));
+  }
+
   /** Calls with a text, which the module may read during the call. */
   withText(text: string, call: (address: number) => number): number {
     const lent = this.lendText(text);
@@ -104,13 +142,27 @@ function prepare(module: Module, part: BackendPart): PreparedPart {
     giveBack();
     throw error;
   }
+  const { length } = part.nodes;
   return {
+    // The module has them in its memory.
+    packed: part.tensors.flatMap(({ value }, tensor) => (value ? [tensor] : [])),
     run: (inputs) => run(module, number, part, inputs as TensorLike[]),
+    ...(own.kilim_times && { times: () => times(module, number, length) }),
     release() {
       own.kilim_release?.(number);
       giveBack();
     },
   };
+}
+
+function times(module: Module, part: number, count: number): number[] {
+  const lent = module.lend(count * Float64Array.BYTES_PER_ELEMENT);
+  try {
+    module.own.kilim_times?.(part, lent.address);
+    return Array.from(new Float64Array(module.bytes(lent).slice().buffer));
+  } finally {
+    module.takeBack(lent);
+  }
 }
 
 const errorOf = (module: Module): string => (module.own.kilim_error ? module.text(module.own.kilim_error()) : 'it does not say why');
@@ -133,8 +185,7 @@ function run(module: Module, number: number, part: BackendPart, inputs: TensorLi
       return new Tensor(type, dims);
     });
     const places = outputs.map(({ data }) => lend((data as Uint8Array).byteLength));
-    const said = module.own.kilim_run(number, table(given), table(places));
-    if (said !== 0) throw new Error(module.text(said));
+    module.done(module.own.kilim_run(number, table(given), table(places)));
     outputs.forEach(({ data }, i) => bytesOf(data as Uint8Array, 'INVALID_VALUE').set(module.bytes(places[i] as Lent)));
     return outputs;
   } finally {
@@ -163,10 +214,27 @@ export async function backendOfWasm(id: string, url: string): Promise<PageBacken
       got: Object.keys(own).join(', '),
     });
   const module = new Module(id, own);
-  const described = own.kilim_describe ? readDescription(module, module.text(own.kilim_describe())) : {};
+  const { operators = [], ...described } = own.kilim_describe ? description(id, module.text(own.kilim_describe())) : {};
+  const answered = Object.entries(ANSWERS).filter(([, name]) => own[name]);
+  const { kilim_is_lost, kilim_reopen, kilim_save_cache, kilim_load_cache } = own;
   return {
     device: 'WebAssembly',
     ...described,
+    operators: operators.map(({ domain, name }) => ({
+      domain,
+      name,
+      infer: (attributes, inputs) => (module.ask('kilim_infer', { domain, op: name, attributes, inputs }) ?? []) as OutputInfo[],
+    })),
+    ...Object.fromEntries(answered.map(([name, by]) => [name, (question: object) => module.ask(by, question)])),
+    ...(kilim_is_lost && { isLost: () => kilim_is_lost() !== 0 }),
+    ...(kilim_reopen && { reopen: () => module.done(kilim_reopen()) }),
+    ...(kilim_save_cache && {
+      saveCache: () => {
+        const saved = kilim_save_cache();
+        return saved === 0 ? undefined : new TextEncoder().encode(module.text(saved));
+      },
+    }),
+    ...(kilim_load_cache && { loadCache: (cache) => module.done(module.withText(new TextDecoder().decode(cache), kilim_load_cache)) }),
     supports(node) {
       if ([...node.inputs, ...node.outputs].some((tensor) => tensor?.type === 'string')) return 'no strings';
       const reason = module.withText(json(node), (text) => own.kilim_supports(text));
@@ -176,12 +244,20 @@ export async function backendOfWasm(id: string, url: string): Promise<PageBacken
   };
 }
 
-function readDescription({ id }: Module, text: string): object {
+/** What `kilim_describe` gives, whose operators have no functions. */
+function description(id: string, text: string): Omit<PageBackend, 'supports' | 'prepare'> {
+  const described = parsed(id, 'kilim_describe', text);
+  if (typeof described === 'object' && described !== null) return described;
+  throw notJson(id, 'kilim_describe', 'it is no object');
+}
+
+function parsed(id: string, name: string, text: string): unknown {
   try {
-    const described: unknown = JSON.parse(text);
-    if (typeof described === 'object' && described !== null) return described;
-    throw new Error('it is no object');
+    return JSON.parse(text);
   } catch (error) {
-    throw new KilimError('INVALID_VALUE', `what \`kilim_describe\` of the backend \`${id}\` gives is no JSON: ${reasonOf(error)}`);
+    throw notJson(id, name, reasonOf(error));
   }
 }
+
+const notJson = (id: string, name: string, reason: string): KilimError =>
+  new KilimError('INVALID_VALUE', `what \`${name}\` of the backend \`${id}\` gives is no JSON: ${reason}`);

@@ -1,4 +1,4 @@
-import type { WireBackend } from './backend.js';
+import type { WireBackend } from './backend/wire.js';
 import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
 import type { Decoders } from './image-decoder.js';

@@ -37,15 +37,26 @@ export { registerBackend } from './backends.js';
 export type {
   AskedNode,
   AskedTensor,
+  BackendOption,
   BackendPart,
+  BackendSettings,
+  Change,
+  Choice,
+  ConnectedNodes,
+  ConnectedTensor,
   Grade,
+  Half,
   HeldTensor,
+  Layout,
+  NewNode,
   PageBackend,
   PartNode,
   PartTensor,
   PreparedPart,
+  Quantized,
   Speed,
-} from './backend.js';
+  Task,
+} from './backend/types.js';
 export { Decoder } from './decoder.js';
 export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';

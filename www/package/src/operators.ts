@@ -1,6 +1,6 @@
 import { describe, reasonOf } from './describe.js';
 import { KilimError, reading } from './errors.js';
-import { fromWire } from './tensor.js';
+import { fromWire, toWire } from './tensor.js';
 import type { DType, Tensor, WireTensor } from './tensor.js';
 
 /** The attributes of a node; a model's tensors are `Tensor`s, bytes that are no text a `Uint8Array`. */
@@ -70,7 +70,14 @@ export function attributesOf(wire: WireAttributes): Attributes {
   );
 }
 
-function toWire(operator: Operator): WireOperator {
+/** The attributes of a node that a backend of the page makes, as the runtime takes them. */
+export function attributesToWire(attributes: Attributes): WireAttributes {
+  const isTensor = (value: Attributes[string]): value is Tensor => typeof value === 'object' && 'dims' in value;
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, isTensor(value) ? toWire(name, value) : value]));
+}
+
+/** @throws KilimError `INVALID_VALUE` for an operator that is none. */
+export function toWireOperator(operator: Operator): WireOperator {
   const { domain, name, run, shader } = operator;
   if (typeof domain !== 'string' || typeof name !== 'string' || typeof operator.infer !== 'function') {
     throw new KilimError('INVALID_VALUE', 'an operator needs a `domain`, a `name` and a function `infer`', {
@@ -106,5 +113,5 @@ export async function importOperators(url: string): Promise<WireOperator[]> {
     throw new KilimError('INVALID_VALUE', `the module ${url} does not export an array of operators as its default`);
   }
   const operators = module.default as Operator[];
-  return reading(`an operator of ${url}`, () => operators.map(toWire));
+  return reading(`an operator of ${url}`, () => operators.map(toWireOperator));
 }

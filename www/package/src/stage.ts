@@ -1,6 +1,7 @@
 // A stage of a page's backend: its parts as the backend sees them, and the values of its tensors during a run.
 import { describe } from './describe.js';
-import type { BackendPart, HeldTensor, PageBackend, PartTensor, PreparedPart, WireStage } from './backend.js';
+import type { BackendPart, HeldTensor, PageBackend, PartTensor, PreparedPart } from './backend/types.js';
+import type { WireStage } from './backend/wire.js';
 import { KilimError } from './errors.js';
 import { attributesOf } from './operators.js';
 import { check, fromWire, toWire } from './tensor.js';
@@ -47,10 +48,16 @@ export class Exported {
   }
 }
 
-/** A part, with the numbers of its inputs and outputs in the stage. */
-interface Part {
+/** A part as the backend is told of it, with the numbers of its tensors in the stage. */
+interface Told {
+  part: BackendPart;
   inputs: number[];
   outputs: number[];
+  /** The part's numbers of the stage's tensors. */
+  numbers: Map<number, number>;
+}
+
+interface Part extends Told {
   prepared: PreparedPart;
 }
 
@@ -60,15 +67,18 @@ export class Stage {
   /** A part that the backend has promised comes in place of its promise. */
   readonly #parts: (Part | Promise<Part>)[];
   /** What is known, by the tensors that hold it. */
-  readonly #known: Map<number, Value>;
+  readonly #known: Map<number, Tensor>;
+  /** The tensors that others read, by what holds them. */
+  readonly #read: ReadonlySet<number>;
   #values: Map<number, Value>;
 
-  private constructor(id: string, slots: Slot[], known: Map<number, Value>, parts: (Part | Promise<Part>)[]) {
+  private constructor(id: string, { tensors, outputs }: WireStage, known: Map<number, Tensor>, parts: (Part | Promise<Part>)[]) {
     this.#id = id;
-    this.#slots = slots;
+    this.#slots = tensors;
+    this.#read = new Set(outputs.map((tensor) => this.#slot(tensor).root));
     this.#known = known;
     this.#parts = parts;
-    this.#values = new Map(known);
+    this.#values = new Map<number, Value>(known);
   }
 
   /** Has the backend prepare each part. `constants` are those of the session so far, by their keys. */
@@ -80,16 +90,18 @@ export class Stage {
       if (key !== undefined) constants.set(key, tensor);
       known.set(i, tensor);
     });
-    const ready = (inputs: number[], outputs: number[], prepared: PreparedPart): Part => {
-      if (typeof prepared?.run === 'function') return { inputs, outputs, prepared };
-      throw malformed(id, 'what `prepare` gives', 'an object with a function `run`', prepared);
+    const needed = backend.timers ? (['run', 'times'] as const) : (['run'] as const);
+    const ready = (told: Told, prepared: PreparedPart): Part => {
+      const missing = needed.find((name) => typeof prepared?.[name] !== 'function');
+      if (missing === undefined) return { ...told, prepared };
+      throw malformed(id, 'what `prepare` gives', `an object with a function \`${missing}\``, prepared);
     };
     const parts = stage.ends.map((end, i) => {
-      const { told, inputs, outputs } = partOf(stage, [stage.ends[i - 1] ?? 0, end], known);
-      const prepared = backend.prepare(told);
-      return prepared instanceof Promise ? prepared.then((later) => ready(inputs, outputs, later)) : ready(inputs, outputs, prepared);
+      const told = partOf(stage, [stage.ends[i - 1] ?? 0, end], known);
+      const prepared = backend.prepare(told.part);
+      return prepared instanceof Promise ? prepared.then((later) => ready(told, later)) : ready(told, prepared);
     });
-    const made = new Stage(id, stage.tensors, known, parts);
+    const made = new Stage(id, stage, known, parts);
     // Who waits for the part is told what went wrong.
     for (const [number, part] of parts.entries())
       if (part instanceof Promise) part.then((ready) => made.#parts.splice(number, 1, ready)).catch(() => undefined);
@@ -134,13 +146,16 @@ export class Stage {
     this.#values.set(root, isHeld(value) ? value : { ...value, dims });
   }
 
-  run(number: number): void | Promise<void> {
+  run(number: number, timed: boolean): void | Promise<void> {
     const part = this.#parts[number] as Part | Promise<Part>;
-    return part instanceof Promise ? part.then((ready) => this.#run(ready)) : this.#run(part);
+    return part instanceof Promise ? part.then((ready) => this.#run(ready, timed)) : this.#run(part, timed);
   }
 
-  #run({ inputs, outputs, prepared }: Part): void | Promise<void> {
-    const values = prepared.run(inputs.map((root) => this.#value(root)));
+  #run({ inputs, outputs, prepared }: Part, timed: boolean): void | Promise<void> {
+    const values = prepared.run(
+      inputs.map((root) => this.#value(root)),
+      timed,
+    );
     const keep = (given: unknown) => this.#keep(outputs, given);
     return values instanceof Promise ? values.then(keep) : keep(values);
   }
@@ -157,8 +172,50 @@ export class Stage {
     });
   }
 
+  /**
+   * Seconds of each node of the stage in the latest timed run.
+   * @throws KilimError `DEVICE` where they cannot be.
+   */
+  async times(): Promise<Float64Array> {
+    const parts = await Promise.all(this.#parts);
+    const times = await Promise.all(parts.map(async ({ part, prepared }) => this.#timesOf(part, await prepared.times?.())));
+    return Float64Array.from(times.flat());
+  }
+
+  #timesOf({ nodes }: BackendPart, given: unknown): number[] {
+    const { length } = nodes;
+    const times: unknown[] = Array.isArray(given) ? given : [];
+    if (times.length === length && times.every((time) => typeof time === 'number' && time >= 0 && time < Infinity))
+      return times as number[];
+    throw new KilimError('DEVICE', `\`times\` of the backend \`${this.#id}\` gives times that cannot be`, {
+      expected: `seconds of ${length} nodes`,
+      got: describe(given),
+    });
+  }
+
+  /** Forgets the constants that every part which reads them has packed, in `constants`, too; gives their keys. */
+  letGo(constants: Map<number, Tensor>): Float64Array {
+    const ready = this.#parts.filter((part): part is Part => !(part instanceof Promise));
+    if (ready.length < this.#parts.length) return new Float64Array();
+    const gone = [...this.#known.keys()].flatMap((tensor) => {
+      const { key } = this.#slot(tensor);
+      const readers = ready.flatMap(({ numbers, ...part }) => {
+        const number = numbers.get(tensor);
+        return number === undefined ? [] : [{ ...part, number }];
+      });
+      const packed = readers.every(({ prepared, number }) => prepared.packed?.includes(number));
+      if (key === undefined || readers.length === 0 || !packed || this.#read.has(tensor)) return [];
+      for (const { part, number } of readers) delete part.tensors[number]?.value;
+      this.#known.delete(tensor);
+      this.#values.delete(tensor);
+      constants.delete(key);
+      return [key];
+    });
+    return Float64Array.from(gone);
+  }
+
   end(): void {
-    this.#values = new Map(this.#known);
+    this.#values = new Map<number, Value>(this.#known);
   }
 
   release(): void {
@@ -170,12 +227,12 @@ export class Stage {
   }
 }
 
-/** The part of the nodes from one to before another, and its inputs and outputs in the stage. */
+/** The part of the nodes from one to before another. */
 function partOf(
-  { tensors, nodes, outputs: read }: WireStage,
+  { tensors, nodes, outputs: read, algorithms, settings }: WireStage,
   [from, to]: [number, number],
   known: Map<number, Tensor>,
-): { told: BackendPart; inputs: number[]; outputs: number[] } {
+): Told {
   const root = (tensor: number) => (tensors[tensor] as Slot).root;
   const given = (tensor: number | null) => (tensor === null ? [] : [root(tensor)]);
   const own = nodes.slice(from, to);
@@ -202,12 +259,17 @@ function partOf(
   const part = {
     inputs: inputs.map(number),
     outputs: outputs.map(number),
-    nodes: own.map((node) => ({
-      ...node,
-      attributes: attributesOf(node.attributes),
-      inputs: node.inputs.map((tensor) => (tensor === null ? null : number(tensor))),
-      outputs: node.outputs.map(number),
-    })),
+    nodes: own.map((node, i) => {
+      const algorithm = algorithms[from + i];
+      return {
+        ...node,
+        attributes: attributesOf(node.attributes),
+        inputs: node.inputs.map((tensor) => (tensor === null ? null : number(tensor))),
+        outputs: node.outputs.map(number),
+        ...(algorithm !== undefined && { algorithm }),
+      };
+    }),
+    settings,
   };
-  return { told: { tensors: told, ...part }, inputs, outputs };
+  return { part: { tensors: told, ...part }, inputs, outputs, numbers };
 }

@@ -1,5 +1,5 @@
 // The backend `webnn`: the browser's Web Neural Network API, behind the same interface as a page's own backends.
-import type { AskedNode, BackendPart, PageBackend, PartTensor, PreparedPart } from './backend.js';
+import type { AskedNode, BackendPart, PageBackend, PartTensor, PreparedPart } from './backend/types.js';
 import type { Attributes } from './operators.js';
 import { toNumbers } from './tensor.js';
 import type { TensorLike } from './tensor.js';

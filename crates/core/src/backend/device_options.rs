@@ -60,6 +60,13 @@ pub struct DeviceOption {
     pub meaning: Cow<'static, str>,
 }
 
+impl DeviceOption {
+    /// Whether it has a name, and a default of its kind.
+    pub fn is_possible(&self) -> bool {
+        !self.name.is_empty() && self.kind.takes(&self.default)
+    }
+}
+
 /// Values of options by name: what a user wants of a device, and, once [`DeviceOptions::check`] has seen them, what a
 /// backend is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

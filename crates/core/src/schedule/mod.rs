@@ -1,6 +1,7 @@
 //! Runs the steps of a planned stage: which one when, and beside what else.
 
 mod cross;
+mod order;
 mod overlapped;
 mod sync;
 mod trace;

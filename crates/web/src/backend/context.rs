@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::{Array, Map};
+use js_sys::{Array, Float64Array, Map};
 use kilim_core::backend::{
     BackendContext, BackendId, ContextConfig, ContextState, Executable, HostAllocator, Location,
-    StageSpec, StageTensors,
+    NodeSpec, RawConstants, StageSpec, StageTensors,
 };
 use kilim_core::ids::TensorIndex;
 use kilim_core::memory::{Claim, Storage};
@@ -14,7 +14,7 @@ use kilim_core::{Interrupt, Result};
 use wasm_bindgen::JsValue;
 
 use super::executable::{PageExecutable, Stage};
-use super::{Functions, node};
+use super::{Functions, choice, node};
 use crate::convert;
 
 /// See [`BackendContext`].
@@ -23,19 +23,29 @@ pub struct PageContext {
     id: BackendId,
     /// The constants that the backend was given, by their keys, as it has them: for the same constant it is given the same.
     constants: Map,
-    claims: Vec<Claim>,
+    /// What they take there, with the keys of those that are constants.
+    claims: Vec<(Option<f64>, Claim)>,
+    /// What the session wants, as the backend is told.
+    settings: JsValue,
     /// What was prepared and not yet waited for.
     fresh: Vec<Rc<Stage>>,
     state: ContextState,
 }
 
 impl PageContext {
-    pub fn new(functions: Rc<Functions>, id: BackendId, config: &ContextConfig) -> PageContext {
+    /// A session's context, whose stages are told `settings`.
+    pub fn new(
+        functions: Rc<Functions>,
+        id: BackendId,
+        config: &ContextConfig,
+        settings: JsValue,
+    ) -> PageContext {
         PageContext {
             functions,
             id,
             constants: Map::new(),
             claims: Vec::new(),
+            settings,
             fresh: Vec::new(),
             state: ContextState::new(Arc::new(HostAllocator), config),
         }
@@ -52,8 +62,8 @@ impl PageContext {
         let value = match value {
             Some(value) => {
                 let bytes = value.byte_len();
-                self.claims
-                    .push(self.state.ledger.acquire(Storage::Static, bytes)?);
+                let claim = self.state.ledger.acquire(Storage::Static, bytes)?;
+                self.claims.push((key, claim));
                 Some(node::wire(value)?)
             }
             None => None,
@@ -62,23 +72,42 @@ impl PageContext {
             ("name", Some(slot.name.as_str().into())),
             ("type", Some(slot.spec.dtype.name().into())),
             ("dims", Some(convert::sizes(&slot.spec.shape))),
-            ("root", Some(number(stage.root(tensor)))),
+            ("root", Some(node::number(stage.root(tensor)))),
             ("key", key.map(JsValue::from_f64)),
             ("value", value),
         ]))
     }
 }
 
-fn number(tensor: TensorIndex) -> JsValue {
-    JsValue::from_f64(tensor.0 as f64)
-}
-
-fn numbers(tensors: &[TensorIndex]) -> Array {
-    let numbers = Array::new();
-    for tensor in tensors {
-        numbers.push(&number(*tensor));
+impl PageContext {
+    /// The algorithm that each node's kernel is to have, as far as the backend knows a choice.
+    fn algorithms(&self, stage: &StageSpec) -> Array {
+        if !self.functions.has("choice") {
+            return Array::new();
+        }
+        let picked = stage.nodes.iter().map(|node| {
+            let (inputs, outputs) = stage.specs(node);
+            let spec = NodeSpec {
+                name: &node.name,
+                op: &*node.op,
+                inputs: &inputs,
+                outputs: &outputs,
+            };
+            let choice = choice::of(&self.functions, &spec)?;
+            let picked = self.state.tuned.pick(&choice);
+            Some(JsValue::from_str(&choice.algorithms[picked]))
+        });
+        picked.map(Option::unwrap_or_default).collect()
     }
-    numbers
+
+    /// Lets go of the constants of a stage that the backend has in a form of its own.
+    fn let_go(&mut self, stage: &Stage) -> Result<()> {
+        let packed = stage.call("letGo", [self.constants.clone().into(), JsValue::UNDEFINED])?;
+        let gone = Float64Array::new(&packed).to_vec();
+        self.claims
+            .retain(|(key, _)| key.is_none_or(|key| !gone.contains(&key)));
+        Ok(())
+    }
 }
 
 impl BackendContext for PageContext {
@@ -102,13 +131,7 @@ impl BackendContext for PageContext {
             told.push(&self.tensor(&stage, tensor)?);
         }
         for kernel in &stage.nodes {
-            let inputs = Array::new();
-            for input in &kernel.inputs {
-                inputs.push(&input.map_or(JsValue::NULL, number));
-            }
-            let outputs = numbers(&kernel.outputs);
-            let node = node::told(&kernel.name, &*kernel.op, inputs, outputs);
-            nodes.push(&node.map_err(|e| e.at(&kernel.name, kernel.op.name()))?);
+            nodes.push(&node::kernel(kernel)?);
         }
         for part in &stage.parts {
             ends.push(&JsValue::from_f64(part.end.0 as f64));
@@ -117,7 +140,9 @@ impl BackendContext for PageContext {
             ("tensors", Some(told.into())),
             ("nodes", Some(nodes.into())),
             ("ends", Some(ends.into())),
-            ("outputs", Some(numbers(&stage.outputs).into())),
+            ("outputs", Some(node::numbers(&stage.outputs).into())),
+            ("algorithms", Some(self.algorithms(&stage).into())),
+            ("settings", Some(self.settings.clone())),
         ]);
         let constants = self.constants.clone().into();
         let prepared = self.functions.call("prepare", &[told, constants])?;
@@ -134,6 +159,11 @@ impl BackendContext for PageContext {
         )))
     }
 
+    fn is_lost(&self) -> bool {
+        self.functions.has("isLost")
+            && (self.functions.call("isLost", &[])).is_ok_and(|lost| lost.is_truthy())
+    }
+
     fn warm_up<'a>(
         &'a mut self,
         interrupt: &'a Interrupt,
@@ -142,6 +172,9 @@ impl BackendContext for PageContext {
             for stage in std::mem::take(&mut self.fresh) {
                 interrupt.check()?;
                 stage.ready().await?;
+                if self.state.raw == RawConstants::Drop {
+                    self.let_go(&stage)?;
+                }
             }
             Ok(())
         })

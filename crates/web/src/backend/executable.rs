@@ -5,11 +5,11 @@ use std::any::Any;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::Promise;
+use js_sys::{Float64Array, Promise};
 use kilim_core::backend::{
     BackendId, DeviceTensor, Executable, LocalFuture, Progress, StageTensors,
 };
-use kilim_core::ids::{PartIndex, TensorIndex};
+use kilim_core::ids::{PartIndex, PerKernel, TensorIndex};
 use kilim_core::memory::Claim;
 use kilim_core::{Interrupt, Result, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
@@ -32,7 +32,10 @@ impl Stage {
     }
 
     /// Calls a function of the stage.
-    fn call(&self, name: &str, arguments: [JsValue; 2]) -> Result<JsValue> {
+    ///
+    /// # Errors
+    /// What it throws; see [`Functions::error`].
+    pub fn call(&self, name: &str, arguments: [JsValue; 2]) -> Result<JsValue> {
         let [a, b] = arguments;
         let stage = self.prepared.clone();
         self.functions.call(name, &[stage, a, b])
@@ -67,6 +70,8 @@ pub struct PageExecutable {
     id: BackendId,
     part: Part,
     nodes: usize,
+    /// Whether the run is timed.
+    timed: bool,
     tensors: Arc<StageTensors>,
     _own: Claim,
 }
@@ -84,9 +89,15 @@ impl PageExecutable {
             id,
             part: Part::Ahead,
             nodes,
+            timed: false,
             tensors,
             _own: own,
         }
+    }
+
+    /// Whether the backend of these functions made it.
+    pub fn is_of(&self, functions: &Rc<Functions>) -> bool {
+        Rc::ptr_eq(&self.stage.functions, functions)
     }
 }
 
@@ -128,7 +139,7 @@ impl Executable for PageExecutable {
         match self.part {
             Part::Promised(_) => return Ok(Progress::Partly),
             Part::Ahead => {
-                let ran = [number(part.0), JsValue::UNDEFINED];
+                let ran = [number(part.0), self.timed.into()];
                 let ran = self.stage.call("run", ran)?;
                 if ran.is_instance_of::<Promise>() {
                     self.part = Part::Promised(ran);
@@ -183,6 +194,23 @@ impl Executable for PageExecutable {
     fn execute_end(&mut self) -> Result<()> {
         let nothing = [JsValue::UNDEFINED, JsValue::UNDEFINED];
         self.stage.call("end", nothing).map(drop)
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.timed = on && self.stage.functions.has("times");
+    }
+
+    fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
+        Box::pin(async {
+            if !self.timed {
+                return Ok(PerKernel::new());
+            }
+            let times = [JsValue::UNDEFINED, JsValue::UNDEFINED];
+            let times = self.stage.call("times", times)?;
+            let times = self.stage.functions.settled(times).await?;
+            let times = Float64Array::new(&times).to_vec();
+            Ok(times.into_iter().collect())
+        })
     }
 
     fn launches(&self) -> usize {
