@@ -64,6 +64,11 @@ export interface LoadOptions {
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
   /**
+   * The outputs that the session has, where the model gives more: names, with `*` for any letters. What nothing else needs is left out, inputs that
+   * nothing else reads among it: an encoder and a decoder in one file become two sessions so. A name that no output has is an `INPUT` error.
+   */
+  outputs?: readonly string[];
+  /**
    * Outputs that are wanted at the last place along an axis alone, such as the scores behind the last word of a text: `{ logits: 1 }`. They
    * have one place there, and what computes the others is left out. A name that no output has is an `INPUT` error.
    */
@@ -180,6 +185,7 @@ const LOAD: Kinds<LoadOptions> = {
   without: texts,
   mixedPrecision: record,
   dims: record,
+  outputs: texts,
   lastOnly: record,
   logMel: text,
   schedule: oneOf('sync', 'overlapped'),
@@ -265,6 +271,7 @@ export function engineOptions({
   without,
   mixedPrecision,
   dims,
+  outputs,
   lastOnly,
   logMel,
   schedule,
@@ -288,6 +295,7 @@ export function engineOptions({
       without,
       mixedPrecision: mixed,
       dims: dims && { ...dims },
+      outputs: outputs && [...outputs],
       lastOnly: lastOnly && { ...lastOnly },
       logMel,
       schedule,
