@@ -23,6 +23,7 @@ mod strangers;
 pub mod tengine;
 pub mod tflite;
 pub mod tnn;
+mod zip;
 
 use std::iter;
 use std::ops::Range;
@@ -73,6 +74,7 @@ impl Default for ImporterRegistry {
         let mut registry = ImporterRegistry::empty();
         registry.register(gguf::Gguf);
         registry.register(ncnn::Ncnn);
+        registry.register(nnpackage::NnPackage);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(safetensors::Safetensors);

@@ -52,6 +52,8 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (nodes.startsWith('GGUF')) return OF_GGUF;
+  if (nodes.startsWith(GGML)) return OF_GGML;
+  if (nodes.startsWith(ARCHIVE)) return ['tflite'];
   if (SETTINGS.test(nodes)) return OF_SETTINGS;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];

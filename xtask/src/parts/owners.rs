@@ -45,9 +45,12 @@ const FORMATS: &[(&str, usize)] = &[
     ("kilim_formats::flatbuffer", TFLITE),
     ("kilim_formats::mnn", MNN),
     ("kilim_formats::ncnn", NCNN),
+    ("kilim_formats::nnpackage", TFLITE),
     ("kilim_formats::ort", TFLITE),
     ("kilim_formats::tengine", TENGINE),
     ("kilim_formats::tnn", TNN),
+    ("kilim_formats::zip", TFLITE),
+    ("miniz_oxide", TFLITE),
     ("tflite", TFLITE),
 ];
 
