@@ -8,6 +8,7 @@ mod flatbuffer;
 mod fourier;
 #[cfg(test)]
 mod garbage;
+pub mod ggml;
 pub mod gguf;
 mod language;
 pub mod mnn;
@@ -72,6 +73,7 @@ impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
         let mut registry = ImporterRegistry::empty();
+        registry.register(ggml::Ggml);
         registry.register(gguf::Gguf);
         registry.register(ncnn::Ncnn);
         registry.register(nnpackage::NnPackage);

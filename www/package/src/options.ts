@@ -213,7 +213,7 @@ const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance: am
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
-const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
+const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text, ggml: bytes };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 const BACKENDS = ['wgpu', 'cpu', 'webnn'] as const satisfies readonly Backend[];
@@ -245,11 +245,11 @@ export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => 
 
 export const readDecoderFiles = (given: unknown): DecoderFiles => readOptions('decoder', FILES, given);
 
-/** @throws KilimError `INVALID_VALUE`, for want of `config`, too. */
+/** @throws KilimError `INVALID_VALUE`, for want of `config` and `ggml`, too. */
 export function readSpeechFiles(given: unknown): SpeechFiles {
-  const { config, ...others } = readOptions('speech', SPEECH_FILES, given);
-  if (config === undefined) throw wrongOption('config', text.expected, config);
-  return { config, ...others };
+  const files = readOptions('speech', SPEECH_FILES, given);
+  if (files.config === undefined && files.ggml === undefined) throw wrongOption('config', text.expected, files.config);
+  return files;
 }
 
 /** The options of a verification, with backends by their own names. */
