@@ -57,7 +57,15 @@ HALVES = {
     Type.Q6_K: [208],
     Type.IQ4_NL: [0],
     Type.IQ4_XS: [0],
+    Type.TQ1_0: [52],
     Type.TQ2_0: [64],
+    Type.IQ1_S: [0],
+    Type.IQ1_M: [],
+    Type.IQ2_XXS: [0],
+    Type.IQ2_XS: [0],
+    Type.IQ2_S: [0],
+    Type.IQ3_XXS: [0],
+    Type.IQ3_S: [0],
     Type.MXFP4: [],
 }
 
@@ -72,6 +80,11 @@ def random_blocks(random, kind, shape):
     for at in HALVES[kind]:
         scales = random.uniform(0.1, 0.3, blocks.shape[:2]) / LARGEST.get(kind, 15)
         blocks[..., at : at + 2] = scales.astype(np.float16)[..., None].view(np.uint8)
+    if kind == Type.IQ1_M:
+        # The highest four bits of each of the last four numbers are the scale, a half.
+        scales = random.uniform(0.1, 0.3, blocks.shape[:2]).astype(np.float16).view(np.uint16)
+        for i in range(4):
+            blocks[..., 49 + 2 * i] = blocks[..., 49 + 2 * i] & 15 | (scales >> 4 * i & 15) << 4
     if kind == Type.MXFP4:
         blocks[..., 0] = random.integers(121, 125, blocks.shape[:2])
     return blocks.reshape(shape[0], -1)

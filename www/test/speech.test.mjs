@@ -1,4 +1,4 @@
-// Text from speech: `kilim/speech`, with the models of tests/references/speech.zip.
+// Text from speech: `kilim/speech`, with the models of tests/references/speech.zip and whisper.zip.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packagePage } from './support/page.mjs';
@@ -10,7 +10,10 @@ const files = references('speech');
 const { cases } = JSON.parse(files.get('index.json'));
 
 const here = packagePage({
-  folders: [['/models/', files]],
+  folders: [
+    ['/models/', files],
+    ['/whisper/', references('whisper')],
+  ],
   opened: (page) =>
     page.evaluate(async () => {
       globalThis.speech = await import('/kilim/speech.js');
@@ -66,6 +69,13 @@ test('a recording of several windows is written whole, each part with its times'
     assert.ok(Math.abs(parts[i].end - end) < 0.07, `${parts[i].end}, ${end}`);
   }
 });
+
+for (const name of ['floats', 'packed']) {
+  test(`${name}: a file of whisper.cpp has all of a model`, async () => {
+    const { text, language, parts } = await heard(`../whisper/${name}/ggml-model.bin`, RECORDING);
+    assert.deepEqual([text, language, parts.length], [SAID, 'en', RECORDING.phrases.length]);
+  });
+}
 
 test('WebGPU hears the same', async () => {
   const { text } = await heard('whisper', RECORDING, {}, ['wgpu', 'cpu']);

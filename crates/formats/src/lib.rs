@@ -8,6 +8,7 @@ mod flatbuffer;
 mod fourier;
 #[cfg(test)]
 mod garbage;
+pub mod ggml;
 pub mod gguf;
 mod language;
 pub mod mnn;
@@ -23,6 +24,7 @@ mod strangers;
 pub mod tengine;
 pub mod tflite;
 pub mod tnn;
+mod zip;
 
 use std::iter;
 use std::ops::Range;
@@ -71,8 +73,10 @@ impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
         let mut registry = ImporterRegistry::empty();
+        registry.register(ggml::Ggml);
         registry.register(gguf::Gguf);
         registry.register(ncnn::Ncnn);
+        registry.register(nnpackage::NnPackage);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(safetensors::Safetensors);

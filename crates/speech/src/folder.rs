@@ -4,26 +4,41 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use kilim_core::{Error, ErrorCode, Result};
-use kilim_text::{Tokenizer, parse_settings};
+use kilim_core::{Error, ErrorCode, Keep, Result};
+use kilim_formats::ggml::{DECODED, ENCODED};
+use kilim_text::{Tokenizer, parse_settings, with_beginning};
 
+use crate::ggml::GgmlSpeech;
 use crate::settings::{Files, Settings};
 
 /// A model of speech as Optimum and transformers.js lay it out: `encoder_model.onnx` and `decoder_model_merged.onnx` in the folder or in
-/// `onnx/`, with `config.json`, `generation_config.json`, `preprocessor_config.json` and `tokenizer.json`.
+/// `onnx/`, with `config.json`, `generation_config.json`, `preprocessor_config.json` and `tokenizer.json`. Or a Whisper file of whisper.cpp,
+/// which has all of it.
 pub struct Folder {
     path: PathBuf,
+    /// What a file says that is all of the model.
+    inside: Option<GgmlSpeech>,
     pub encoder: PathBuf,
     pub decoder: PathBuf,
     pub settings: Settings,
 }
 
 impl Folder {
-    /// `kind` is what names of models end with behind `_`, where there are several: `fp16`, `q4`, `quantized`.
+    /// `path` is a folder or a file of whisper.cpp. `kind` is what names of models end with behind `_`, where there are several: `fp16`,
+    /// `q4`, `quantized`.
     ///
     /// # Errors
-    /// `Io` where a file is missing or cannot be read; those of [`Settings::read`].
+    /// `Io` where a file is missing or cannot be read; those of [`Settings::read`] and [`GgmlSpeech::read`].
     pub fn open(path: &Path, kind: Option<&str>) -> Result<Folder> {
+        if let Some(inside) = with_beginning(path, *b"lmgg", GgmlSpeech::read)? {
+            return Ok(Folder {
+                settings: Settings::read(inside.files())?,
+                encoder: path.to_path_buf(),
+                decoder: path.to_path_buf(),
+                path: path.to_path_buf(),
+                inside: Some(inside),
+            });
+        }
         let config = path.join("config.json");
         let config = read(&config)?.ok_or_else(|| missing(&config))?;
         let generation = read(&path.join("generation_config.json"))?;
@@ -40,6 +55,7 @@ impl Folder {
             encoder: model(path, "encoder_model", kind)?,
             decoder: model(path, "decoder_model_merged", kind)?,
             path: path.to_path_buf(),
+            inside: None,
             settings,
         })
     }
@@ -47,7 +63,21 @@ impl Folder {
     /// # Errors
     /// Those of [`Tokenizer::open`].
     pub fn tokenizer(&self) -> Result<Tokenizer> {
-        Tokenizer::open(&self.path.join("tokenizer.json"))
+        match &self.inside {
+            Some(inside) => Tokenizer::of_bytes(inside.tokenizer.as_bytes(), &self.path),
+            None => Tokenizer::open(&self.path.join("tokenizer.json")),
+        }
+    }
+
+    /// The outputs of the encoder's session and of the decoder's, where one file has both: [`SessionOptions::outputs`].
+    ///
+    /// [`SessionOptions::outputs`]: kilim_core::SessionOptions::outputs
+    pub fn outputs(&self) -> [Option<Keep>; 2] {
+        let one = self.inside.is_some();
+        [
+            one.then(|| Keep::new(ENCODED)),
+            one.then(|| Keep::new(DECODED)),
+        ]
     }
 }
 

@@ -1,10 +1,11 @@
 //! Text from speech.
 //!
-//! A [`Folder`] finds the encoder, the decoder, the tokenizer and the settings that lie together; a [`Listener`] runs both sessions on one
+//! A [`Folder`] finds the encoder, the decoder, the tokenizer and the settings that lie together, or are one file; a [`Listener`] runs both sessions on one
 //! window of sound, a [`Writer`] the decoder's alone; [`transcribe`] goes through a recording.
 
 #[cfg(feature = "folder")]
 mod folder;
+mod ggml;
 mod listener;
 mod mel;
 mod rules;
@@ -18,6 +19,7 @@ mod writer;
 
 #[cfg(feature = "folder")]
 pub use folder::Folder;
+pub use ggml::GgmlSpeech;
 pub use listener::Listener;
 pub use mel::{LogMel, SAMPLES};
 pub use rules::{Rules, Times};

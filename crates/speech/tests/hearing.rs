@@ -5,10 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use kilim::core::Limits;
 use kilim::core::tensor::AlignedBytes;
+use kilim::formats::ggml::{DECODED, ENCODED};
 use kilim::formats::{ModelFile, load_model};
-use kilim::{BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, RunOptions, Runtime, Session};
+use kilim::{
+    BackendId, DType, ErrorCode, Fact, Graph, Keep, LoadOptions, RunOptions, Runtime, Session,
+};
 use kilim_speech::{
-    Files, Listener, LogMel, Options, SAMPLES, Segment, Settings, Wanted, transcribe,
+    Files, GgmlSpeech, Listener, LogMel, Options, SAMPLES, Segment, Settings, Wanted, transcribe,
 };
 use kilim_test_support::archive::Cases;
 use kilim_test_support::tones::{ENGLISH, Phrase, recording, sound};
@@ -106,10 +109,16 @@ impl Material {
 }
 
 fn session(graph: Graph, backends: &[&str]) -> Session {
-    let options = LoadOptions {
+    session_with(graph, backends, None)
+}
+
+/// A session with these outputs alone.
+fn session_with(graph: Graph, backends: &[&str], outputs: Option<Keep>) -> Session {
+    let mut options = LoadOptions {
         backends: backends.iter().map(|&id| BackendId::from(id)).collect(),
         ..LoadOptions::default()
     };
+    options.outputs = outputs;
     block_on(Runtime::shared().session(graph, options)).unwrap()
 }
 
@@ -360,4 +369,76 @@ fn a_doubted_text_of_silence_is_none() {
     assert_eq!((doubted.words, doubted.cut), (vec![], false));
     let settings = material.settings("whisper");
     assert!(!heard_at(&material, settings, &[50.0]).words.is_empty());
+}
+
+/// A model of `tests/references/whisper.zip`, whose file has both halves, with a change of what it says of texts.
+fn whole(name: &str, change: impl Fn(&mut serde_json::Value)) -> Listener {
+    let cases = Cases::of("whisper");
+    let bytes = cases.file(&format!("{name}/ggml-model.bin"));
+    let mut inside = GgmlSpeech::of_beginning(bytes).unwrap();
+    let mut generation = serde_json::from_str(&inside.generation).unwrap();
+    change(&mut generation);
+    inside.generation = generation.to_string();
+    let settings = Settings::read(inside.files()).unwrap();
+    let bytes = AlignedBytes::copy_of(bytes).unwrap();
+    let file = ModelFile::new(Arc::new(bytes), "ggml-model.bin");
+    let decoder = load_model(&file, &Limits::default()).unwrap();
+    let encoder = settings.listening(decoder.clone()).unwrap();
+    let encoder = session_with(encoder, &["cpu"], Some(Keep::new(ENCODED)));
+    let decoder = session_with(decoder, &["cpu"], Some(Keep::new(DECODED)));
+    Listener::new(encoder, decoder, settings).unwrap()
+}
+
+/// The weights of the files are those of the small Whisper, whose times have other numbers there (`tools/references/ggml_whisper.py`).
+#[test]
+fn files_of_whisper_cpp_hear_what_transformers_heard() {
+    let material = Material::new();
+    let moved = |word: &u32| word + if *word >= 308 { 7 } else { 0 };
+    let case = material.index.cases.iter().find(|c| c.name == "whisper");
+    let run = RunOptions::default();
+    for (name, tolerance) in [("floats", 1e-3), ("packed", 0.05)] {
+        let mut exported = material.listener("whisper", &["cpu"]);
+        // The small model begins texts with a space, which OpenAI's program forbids.
+        let mut listener = whole(name, |said| {
+            said["begin_suppress_tokens"] = serde_json::json!([])
+        });
+        assert_eq!(listener.settings().languages.iter().count(), 7);
+        for (i, heard) in case.unwrap().heard.iter().enumerate() {
+            let samples = heard.sound.samples();
+            let expected: Vec<u32> = heard.words.iter().map(moved).collect();
+            let listen = |listener: &mut Listener| {
+                block_on(listener.hear(&samples, &run)).unwrap();
+                block_on(listener.words(&wanted(heard), &run)).unwrap()
+            };
+            let (made, before) = (listen(&mut listener), listen(&mut exported));
+            assert_eq!(made.words, expected, "{name}, {i}");
+            assert_eq!(made.language, before.language, "{name}, {i}");
+            let difference = (made.certainty - before.certainty).abs();
+            assert!(difference < tolerance, "{name}, {i}: {difference}");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_whisper_cpp_writes_a_recording() {
+    let cases = Cases::of("whisper");
+    let bytes = cases.file("packed/ggml-model.bin");
+    let path = std::env::temp_dir().join(format!("kilim-{}-ggml.bin", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    let folder = kilim_speech::Folder::open(&path, None).unwrap();
+    let tokenizer = folder.tokenizer().unwrap();
+    assert_eq!(folder.outputs().map(|of| of.is_some()), [true; 2]);
+    std::fs::write(&path, &bytes[..1000]).unwrap();
+    let error = kilim_speech::Folder::open(&path, None).err().unwrap();
+    assert_eq!(error.code(), ErrorCode::InvalidModel);
+    std::fs::remove_file(&path).unwrap();
+    let mut listener = whole("packed", |_| {});
+    let (phrases, written) = recording();
+    let samples = sound(&phrases, ENGLISH, 6.3);
+    let mut show = |_: &Segment, _| {};
+    let options = Options::default();
+    let made = transcribe(&mut listener, &tokenizer, &samples, &options, &mut show);
+    let made = block_on(made).unwrap();
+    assert_eq!(made.text(), written);
+    assert_eq!(made.segments.len(), phrases.len());
 }

@@ -119,6 +119,22 @@ fn only_gguf(path: &Path) -> Option<PathBuf> {
 
 /// What a GGUF file says of its words; `None` of a folder or another file.
 fn gguf(file: &Path) -> Result<Option<GgufText>> {
+    with_beginning(file, *b"GGUF", GgufText::read)
+}
+
+/// Fills a buffer with the beginning of a file.
+pub type Begin<'a> = &'a dyn Fn(&mut [u8]) -> Result<()>;
+
+/// What `read` makes of a file that begins with these letters; `None` of a folder or another file. It is given the size of the file, and what
+/// fills a buffer with its beginning.
+///
+/// # Errors
+/// `Io` where the file cannot be read, `Limit` where it is too large for this machine, and those of `read`.
+pub fn with_beginning<T>(
+    file: &Path,
+    letters: [u8; 4],
+    read: impl FnOnce(usize, Begin<'_>) -> Result<T>,
+) -> Result<Option<T>> {
     if !file.is_file() {
         return Ok(None);
     }
@@ -137,9 +153,9 @@ fn gguf(file: &Path) -> Result<Option<GgufText>> {
         return Ok(None);
     }
     begin(&mut magic)?;
-    match &magic {
-        b"GGUF" => GgufText::read(size, &begin).map(Some),
-        _ => Ok(None),
+    match magic == letters {
+        true => read(size, &begin).map(Some),
+        false => Ok(None),
     }
 }
 

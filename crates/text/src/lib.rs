@@ -23,7 +23,7 @@ mod tokenizer;
 pub use chat::{Chat, Message};
 pub use decoder::Decoder;
 #[cfg(feature = "folder")]
-pub use folder::Folder;
+pub use folder::{Begin, Folder, with_beginning};
 #[cfg(feature = "folder")]
 pub use generate::{Ended, Generated, Options, generate};
 pub use gguf::GgufText;

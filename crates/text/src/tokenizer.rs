@@ -19,7 +19,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// `InvalidModel` where it is no tokenizer.
-    pub(crate) fn of_bytes(json: &[u8], file: &Path) -> Result<Tokenizer> {
+    pub fn of_bytes(json: &[u8], file: &Path) -> Result<Tokenizer> {
         let tokenizer = tokenizers::Tokenizer::from_bytes(json).map_err(|e| {
             let message = format!("`{}` is not a tokenizer: {e}", file.display());
             Error::new(ErrorCode::InvalidModel, message)

@@ -348,6 +348,10 @@ fn options(given: &JsValue) -> kilim_core::Result<LoadOptions> {
             options.dims.insert(name, size);
         }
     }
+    if let Some(outputs) = convert::field(given, "outputs") {
+        let names = convert::strings(&outputs, "the option `outputs`")?;
+        options.outputs = Some(Keep::new(names));
+    }
     if let Some(axes) = convert::field(given, "lastOnly") {
         for (name, axis) in entries(&axes) {
             let axis = convert::axis(&axis, &format!("the axis of `{name}`"))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use js_sys::{Array, Function, Promise};
 use kilim::Change;
 use kilim_core::{Error, ErrorCode};
-use kilim_speech::{Files, LogMel, Part, Settings, Wanted, Writer};
+use kilim_speech::{Files, GgmlSpeech, LogMel, Part, Settings, Wanted, Writer};
 use serde::Serialize;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -40,6 +40,9 @@ struct Said<'a> {
     languages: Vec<&'a str>,
     tasks: Vec<&'a str>,
     times: Option<Times>,
+    /// What `preprocessor_config.json` and `tokenizer.json` would hold, where a file of whisper.cpp says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inside: Option<[&'a str; 2]>,
 }
 
 #[derive(Serialize)]
@@ -53,15 +56,17 @@ struct Times {
 #[wasm_bindgen]
 impl WasmSession {
     /// Makes a writer of the session, in place of the one that it has. Takes the texts of `config.json`, `generation_config.json` and
-    /// `preprocessor_config.json`, and gives `{rate, window, languages, tasks, times}` as JSON.
+    /// `preprocessor_config.json`, or the beginning of a Whisper file of whisper.cpp, and gives `{rate, window, languages, tasks, times}` as
+    /// JSON. Of such a file it gives `inside`, too: what `preprocessor_config.json` and `tokenizer.json` would hold.
     #[wasm_bindgen(js_name = openSpeech)]
     pub fn open_speech(
         &self,
-        config: String,
+        config: Option<String>,
         generation: Option<String>,
         preprocessor: Option<String>,
+        ggml: Option<Vec<u8>>,
     ) -> Result<String, JsValue> {
-        self.open_writer(&config, [generation, preprocessor])
+        self.open_writer([config, generation, preprocessor], ggml)
     }
 
     /// What was said in a window of so many samples: a promise of `{parts, passed, language}` as JSON. The only one of `feeds` is what an encoder made of it.
@@ -87,12 +92,21 @@ impl WasmSession {
 // What is exported is in the core of the binary, where whatever is inlined would be, too.
 impl WasmSession {
     #[inline(never)]
-    fn open_writer(&self, config: &str, more: [Option<String>; 2]) -> Result<String, JsValue> {
-        let [generation, preprocessor] = more.each_ref().map(Option::as_deref);
-        let settings = Settings::read(Files {
-            config,
-            generation,
-            preprocessor,
+    fn open_writer(
+        &self,
+        files: [Option<String>; 3],
+        ggml: Option<Vec<u8>>,
+    ) -> Result<String, JsValue> {
+        let [config, generation, preprocessor] = files.each_ref().map(Option::as_deref);
+        let inside = ggml.map(|bytes| GgmlSpeech::of_beginning(&bytes));
+        let inside = inside.transpose().map_err(|e| convert::error(&e))?;
+        let settings = Settings::read(match &inside {
+            Some(inside) => inside.files(),
+            None => Files {
+                config: config.unwrap_or("{}"),
+                generation,
+                preprocessor,
+            },
         });
         let settings = settings.map_err(|e| convert::error(&e))?;
         let times = settings.times().map(|times| Times {
@@ -105,6 +119,9 @@ impl WasmSession {
             languages: settings.languages.names().collect(),
             tasks: settings.tasks.names().collect(),
             times,
+            inside: inside
+                .as_ref()
+                .map(|inside| [&*inside.preprocessor, &*inside.tokenizer]),
         })?;
         let writer = self.look(|session| Writer::new(session, settings))?;
         let writer = writer.map_err(|e| convert::error(&e))?;

@@ -160,3 +160,53 @@ fn the_last_place_of_what_is_not_there_is_an_error() {
     assert_eq!(e.code(), kilim::ErrorCode::Shape);
     assert!(e.to_string().contains("`y/last`"), "{e}");
 }
+
+/// A graph of two halves: `b` of `a`, `d` of `c`, and `e` of both.
+fn halves() -> Graph {
+    let mut g = Graph::new("halves");
+    let [a, c] = ["a", "c"].map(|name| g.add_input(name, Fact::fixed(DType::F32, &[2])));
+    let one = g.add_constant("one", f32s(&[1], &[1.0]));
+    for (name, left, right) in [("b", a, one), ("d", c, one), ("e", a, c)] {
+        let made = g.apply(name, Binary::new(BinaryKind::Add), &[left, right]);
+        g.value_mut(made).name = name.to_string();
+        g.outputs.push(made);
+    }
+    g
+}
+
+#[test]
+fn a_session_may_have_some_of_the_outputs_alone() {
+    let open = |wanted: &[&str]| {
+        let options = kilim::core::SessionOptions {
+            outputs: Some(kilim::Keep::new(wanted.iter().copied())),
+            ..kilim::core::SessionOptions::default()
+        };
+        pollster::block_on(kilim::core::Session::new(
+            halves(),
+            vec![cpu()],
+            cpu(),
+            options,
+        ))
+    };
+    let x = || f32s(&[2], &[1.0, 2.0]);
+    for (wanted, inputs, outputs) in [
+        (&["b"][..], &["a"][..], &["b"][..]),
+        (&["d"], &["c"], &["d"]),
+        (&["e", "d"], &["a", "c"], &["d", "e"]),
+        (&["*"], &["a", "c"], &["b", "d", "e"]),
+    ] {
+        let mut session = open(wanted).unwrap();
+        let names =
+            |ports: &[kilim::Port]| ports.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(session.inputs()), inputs);
+        assert_eq!(names(session.outputs()), outputs);
+        let feeds: Vec<_> = inputs.iter().map(|&name| (name, x())).collect();
+        let made = pollster::block_on(session.run(&feeds, &RunOptions::default())).unwrap();
+        let (name, first) = &made[0];
+        let expected = if *name == "e" { [2.0, 4.0] } else { [2.0, 3.0] };
+        assert_eq!(first.as_slice::<f32>().unwrap(), expected);
+    }
+    let error = open(&["f", "b"]).err().expect("an error");
+    assert_eq!(error.code(), kilim::ErrorCode::Input);
+    assert!(error.to_string().contains("b, d, e"), "{error}");
+}

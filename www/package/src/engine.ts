@@ -249,8 +249,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       });
     },
 
-    openSpeech({ config, generation, preprocessor }: SpeechFiles): Promise<string> {
-      return calling(undefined, (session) => session.openSpeech(config, generation, preprocessor));
+    openSpeech({ config, generation, preprocessor, ggml }: SpeechFiles): Promise<string> {
+      return calling(undefined, (session) => session.openSpeech(config, generation, preprocessor, ggml));
     },
 
     hearWindow({ source, samples, wanted, stop }: WindowRequest, signal?: AbortSignal): Promise<Window> {

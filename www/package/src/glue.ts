@@ -79,7 +79,12 @@ export interface WasmSession {
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(stopped: (() => boolean) | undefined): Promise<number>;
   /** Gives JSON. */
-  openSpeech(config: string, generation: string | undefined, preprocessor: string | undefined): string;
+  openSpeech(
+    config: string | undefined,
+    generation: string | undefined,
+    preprocessor: string | undefined,
+    ggml: Uint8Array | undefined,
+  ): string;
   /** Gives JSON. */
   hearWindow(feeds: WireValue[], samples: number, wanted: string, stopped: (() => boolean) | undefined): Promise<string>;
   nextWindow(samples: Float32Array, times: boolean): number;

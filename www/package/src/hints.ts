@@ -1,4 +1,5 @@
 import type { Part } from './parts.js';
+import { GGML_FILE, GGUF_FILE } from './whole-names.js';
 
 /** Bytes where a file begins that tell what kind of model it is: in an ONNX file nodes, with the names that exporters give them. */
 export const HEAD = 64 << 10;
@@ -27,6 +28,13 @@ const TENGINE = '\x02\0\0\0\0\0';
 /** What GGUF files need: they are decoders, most of them with packed weights. */
 const OF_GGUF: Part[] = ['gguf', 'language', 'quantized'];
 
+/** What Whisper files of whisper.cpp need, whose matrices are packed as those of GGUF files, and their first letters. */
+const OF_GGML = OF_GGUF;
+const GGML = 'lmgg';
+
+/** What archives begin with: those that are read are packages of onert. */
+const ARCHIVE = 'PK\x03\x04';
+
 /** What models of transformers need, whose settings stand for them: decoders with plain weights. */
 const OF_SETTINGS: Part[] = ['gguf', 'language'];
 const SETTINGS = /^\s*\{[\s\S]*"model_type"/;
@@ -37,7 +45,8 @@ export function partsOfName(name: string): Part[] {
   if (/\.mnn($|[?#])/i.test(name)) return ['mnn'];
   if (/\.tnnproto($|[?#])/i.test(name)) return ['tnn'];
   if (/\.tmfile($|[?#])/i.test(name)) return ['tengine'];
-  if (/\.gguf($|[?#])/i.test(name)) return OF_GGUF;
+  if (GGUF_FILE.test(name)) return OF_GGUF;
+  if (GGML_FILE.test(name)) return OF_GGML;
   return /\.(tflite|circle)($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -52,6 +61,8 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (nodes.startsWith('GGUF')) return OF_GGUF;
+  if (nodes.startsWith(GGML)) return OF_GGML;
+  if (nodes.startsWith(ARCHIVE)) return ['tflite'];
   if (SETTINGS.test(nodes)) return OF_SETTINGS;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];

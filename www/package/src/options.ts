@@ -64,6 +64,11 @@ export interface LoadOptions {
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
   /**
+   * The outputs that the session has, where the model gives more: names, with `*` for any letters. What nothing else needs is left out, inputs that
+   * nothing else reads among it: an encoder and a decoder in one file become two sessions so. A name that no output has is an `INPUT` error.
+   */
+  outputs?: readonly string[];
+  /**
    * Outputs that are wanted at the last place along an axis alone, such as the scores behind the last word of a text: `{ logits: 1 }`. They
    * have one place there, and what computes the others is left out. A name that no output has is an `INPUT` error.
    */
@@ -180,6 +185,7 @@ const LOAD: Kinds<LoadOptions> = {
   without: texts,
   mixedPrecision: record,
   dims: record,
+  outputs: texts,
   lastOnly: record,
   logMel: text,
   schedule: oneOf('sync', 'overlapped'),
@@ -207,7 +213,7 @@ const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance: am
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
-const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
+const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text, ggml: bytes };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 const BACKENDS = ['wgpu', 'cpu', 'webnn'] as const satisfies readonly Backend[];
@@ -239,11 +245,11 @@ export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => 
 
 export const readDecoderFiles = (given: unknown): DecoderFiles => readOptions('decoder', FILES, given);
 
-/** @throws KilimError `INVALID_VALUE`, for want of `config`, too. */
+/** @throws KilimError `INVALID_VALUE`, for want of `config` and `ggml`, too. */
 export function readSpeechFiles(given: unknown): SpeechFiles {
-  const { config, ...others } = readOptions('speech', SPEECH_FILES, given);
-  if (config === undefined) throw wrongOption('config', text.expected, config);
-  return { config, ...others };
+  const files = readOptions('speech', SPEECH_FILES, given);
+  if (files.config === undefined && files.ggml === undefined) throw wrongOption('config', text.expected, files.config);
+  return files;
 }
 
 /** The options of a verification, with backends by their own names. */
@@ -265,6 +271,7 @@ export function engineOptions({
   without,
   mixedPrecision,
   dims,
+  outputs,
   lastOnly,
   logMel,
   schedule,
@@ -288,6 +295,7 @@ export function engineOptions({
       without,
       mixedPrecision: mixed,
       dims: dims && { ...dims },
+      outputs: outputs && [...outputs],
       lastOnly: lastOnly && { ...lastOnly },
       logMel,
       schedule,

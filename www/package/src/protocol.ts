@@ -53,6 +53,7 @@ export interface EngineOptions {
   without?: string[];
   mixedPrecision?: { tolerance: number; samples: WireTensor[][] };
   dims?: Record<string, number>;
+  outputs?: string[];
   lastOnly?: Record<string, number>;
   /** JSON. */
   logMel?: string;

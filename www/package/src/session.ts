@@ -149,7 +149,8 @@ export class Session<M extends ModelTypes = AnyModel> {
   }
 
   /**
-   * Makes a speech decoder of a session, in place of the one that was made before. `files` are the texts of the files beside it.
+   * Makes a speech decoder of a session, in place of the one that was made before. `files` are the texts of the files beside it, or the beginning of its
+   * file where that has all of the model.
    * @throws KilimError `UNSUPPORTED` where the model is no decoder of Whisper or Moonshine, `INVALID_MODEL` for files that cannot be understood.
    */
   async speech(files: SpeechFiles): Promise<SpeechDecoder> {

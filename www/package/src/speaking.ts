@@ -7,12 +7,14 @@ import type { WireTensor } from './tensor.js';
 
 /** Texts of the files that lie beside a model of speech. */
 export interface SpeechFiles {
-  /** `config.json`: what kind of model it is. */
-  config: string;
+  /** `config.json`: what kind of model it is. It may lack where `ggml` is there. */
+  config?: string;
   /** `generation_config.json`: its languages, tasks and special words. */
   generation?: string;
   /** `preprocessor_config.json`: what its encoder hears. */
   preprocessor?: string;
+  /** In place of the others the beginning of a Whisper file of whisper.cpp, at least as much as stands in front of its tensors. */
+  ggml?: Uint8Array;
 }
 
 /** What the files say, as the runtime tells it. */
@@ -22,6 +24,8 @@ interface Said {
   languages: string[];
   tasks: string[];
   times: { firstWord: number; step: number } | null;
+  /** What `preprocessor_config.json` and `tokenizer.json` would hold, where a file of whisper.cpp says it. */
+  inside?: [string, string];
 }
 
 /** What is to be made of a window. */
@@ -87,17 +91,20 @@ export class SpeechDecoder {
   readonly translates: boolean;
   /** Whether it can say when something was said. */
   readonly hasTimes: boolean;
+  /** What a file of whisper.cpp has of `preprocessor_config.json` and `tokenizer.json`. */
+  readonly inside: readonly [string, string] | undefined;
   readonly #calls: SpeechCalls;
 
   /** `session.speech` makes these. */
   constructor(calls: SpeechCalls, said: string) {
     if (typeof calls?.hearWindow !== 'function') throw new KilimError('INVALID_VALUE', 'speech decoders are made by `session.speech`');
-    const { rate, window, languages, tasks, times } = readJson<Said>(said);
+    const { rate, window, languages, tasks, times, inside } = readJson<Said>(said);
     this.rate = rate;
     this.window = window;
     this.languages = languages;
     this.translates = tasks.includes('translate');
     this.hasTimes = times !== null;
+    this.inside = inside;
     this.#calls = calls;
   }
 

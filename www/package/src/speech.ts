@@ -13,16 +13,18 @@ import type { Folder, FolderSource } from './text/folder.js';
 import { Stream } from './text/stream.js';
 import type { TokenizerSettings } from './text/template.js';
 import { openTokenizer } from './text/tokenizer.js';
+import { begun, wholeOf } from './text/whole.js';
 import type { Tokenizer } from './text/tokenizer.js';
 import { closedByBlocks } from './disposable.js';
 import type { Closes } from './disposable.js';
+import { GGML_FILE } from './whole-names.js';
 
 export type { Sound } from './sound/samples.js';
 export type { FolderSource } from './text/folder.js';
 export type { Tokenizer } from './text/tokenizer.js';
 
 /** Options of `loadSpeech`: those of `load`, and what concerns the folder. */
-export interface LoadSpeechOptions extends Omit<LoadOptions, 'externalData' | 'logMel' | 'lastOnly'> {
+export interface LoadSpeechOptions extends Omit<LoadOptions, 'externalData' | 'logMel' | 'lastOnly' | 'outputs'> {
   /** How names of the models end, where there are several: `q4` for `encoder_model_q4.onnx`. */
   kind?: string;
   /** A tokenizer in place of the folder's. */
@@ -72,7 +74,8 @@ export interface Transcript {
 
 /**
  * Loads a Whisper or Moonshine model from a folder as Optimum and transformers.js lay it out: `encoder_model.onnx` and `decoder_model_merged.onnx` in it
- * or in `onnx/`, with `config.json`, `generation_config.json`, `preprocessor_config.json` and `tokenizer.json`.
+ * or in `onnx/`, with `config.json`, `generation_config.json`, `preprocessor_config.json` and `tokenizer.json`. Or a Whisper file of whisper.cpp,
+ * `ggml-NAME.bin`, which has all of it.
  *
  *     const model = await loadSpeech('/models/whisper-tiny/', { backends: ['cpu'] });
  *
@@ -82,6 +85,8 @@ export async function loadSpeech(source: FolderSource, options: LoadSpeechOption
   const { kind, tokenizer: given, onProgress, ...rest } = options;
   const { signal } = rest;
   const folder = await openFolder(source, options);
+  const whole = await wholeOf(source, folder, { kind: GGML_FILE, signal });
+  if (whole !== undefined) return loadGgml(whole, options);
   const read = (path: string) => readText(folder, path, signal);
   const needed = async (path: string): Promise<string> => {
     const text = await read(path);
@@ -117,6 +122,32 @@ export async function loadSpeech(source: FolderSource, options: LoadSpeechOption
     return new SpeechModel(encoder, decoding, await decoding.speech(files), tokenizer);
   } catch (error) {
     for (const session of sessions) session.close();
+    throw error;
+  }
+}
+
+/** The outputs of the two halves of a file of whisper.cpp. */
+const HALVES = { encoder: ['last_hidden_state'], decoder: ['logits', 'present.*'] };
+
+/** The model of a file of whisper.cpp. The decoder's session says what the encoder hears. */
+async function loadGgml(file: ModelSource, options: LoadSpeechOptions): Promise<SpeechModel> {
+  const { kind: _, tokenizer: given, onProgress, ...rest } = options;
+  const { begin, model } = await begun(file, rest.signal);
+  const told = progressOf(onProgress, 2);
+  const opened: Session[] = [];
+  const half = async (i: number, own: LoadOptions): Promise<Session> => {
+    const session = await load(model, { ...rest, ...own, onProgress: (progress) => told(i, progress) });
+    opened.push(session);
+    return session;
+  };
+  try {
+    const decoding = await half(1, { outputs: HALVES.decoder, lastOnly: { logits: 1 } });
+    const decoder = await decoding.speech({ ggml: begin });
+    const [logMel, tokens] = decoder.inside ?? ['{}', '{}'];
+    const encoder = await half(0, { outputs: HALVES.encoder, logMel });
+    return new SpeechModel(encoder, decoding, decoder, given ?? openTokenizer(tokens, {}));
+  } catch (error) {
+    for (const session of opened) session.close();
     throw error;
   }
 }

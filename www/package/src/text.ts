@@ -8,7 +8,7 @@ import { KilimError, load } from './index.js';
 import type { Decoder, LoadOptions, ModelSource, Sampling, Session } from './index.js';
 import { modelOf, openFolder, parse, readText, weightsOf } from './text/folder.js';
 import type { FolderSource } from './text/folder.js';
-import { begun, ggufOf } from './text/gguf.js';
+import { begun, wholeOf } from './text/whole.js';
 import { Stops } from './text/stops.js';
 import { Stream } from './text/stream.js';
 import { ChatTemplate } from './text/template.js';
@@ -74,7 +74,7 @@ export async function loadText(source: FolderSource, options: LoadTextOptions = 
   const { file, tokenizer: given, externalData, ...rest } = options;
   const { signal } = rest;
   const folder = await openFolder(source, options);
-  const gguf = await ggufOf(source, folder, file, signal);
+  const gguf = await wholeOf(source, folder, { file, signal });
   if (gguf !== undefined) return loadGguf(gguf, given, rest);
   const read = (path: string) => readText(folder, path, signal);
   const [genai, config] = await Promise.all([read('genai_config.json'), read('config.json')]);

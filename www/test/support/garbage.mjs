@@ -204,6 +204,7 @@ const calls = ({ kilim, pictures, sound, cache }, model, session) => {
     'without',
     'mixedPrecision',
     'dims',
+    'outputs',
     'lastOnly',
     'schedule',
     'calibration',

@@ -6,9 +6,10 @@ import { entries } from './zip.mjs';
 
 const folder = join(repository, 'tests', 'references');
 
-/** The kinds that a page runs; in those of `ml` maps go in and out, those of `speech` are pairs of models, and `ggml` has what unit tests read. */
+/** The kinds that a page runs; in those of `ml` maps go in and out, those of `speech` are pairs of models, those of `whisper` both of a pair in one file,
+ * and `ggml` has what unit tests read. */
 export const KINDS = readdirSync(folder)
-  .filter((name) => name.endsWith('.json') && !['ggml.json', 'ml.json', 'speech.json'].includes(name))
+  .filter((name) => name.endsWith('.json') && !['ggml.json', 'ml.json', 'speech.json', 'whisper.json'].includes(name))
   .map((name) => name.replace('.json', ''));
 
 /** The bytes of every file of one kind's cases by its path, `index.json` among them. */

@@ -45,9 +45,12 @@ const FORMATS: &[(&str, usize)] = &[
     ("kilim_formats::flatbuffer", TFLITE),
     ("kilim_formats::mnn", MNN),
     ("kilim_formats::ncnn", NCNN),
+    ("kilim_formats::nnpackage", TFLITE),
     ("kilim_formats::ort", TFLITE),
     ("kilim_formats::tengine", TENGINE),
     ("kilim_formats::tnn", TNN),
+    ("kilim_formats::zip", TFLITE),
+    ("miniz_oxide", TFLITE),
     ("tflite", TFLITE),
 ];
 
@@ -93,8 +96,10 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
-/// What the names of functions hold that read GGUF files, their tokenizers included, and models of transformers, whose networks are the same.
+/// What the names of functions hold that read GGUF files, their tokenizers included, models of transformers, whose networks are the same, and
+/// Whisper files of ggml, whose numbers are packed alike.
 const OF_GGUF: &[&str] = &[
+    "kilim_formats::ggml",
     "kilim_formats::gguf",
     "kilim_formats::language",
     "kilim_formats::safetensors",

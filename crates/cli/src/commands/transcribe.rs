@@ -18,6 +18,7 @@ Examples:
   kilim transcribe models/whisper-base talk.wav
   kilim transcribe models/whisper-base talk.wav --language de --translate
   kilim transcribe models/whisper-base talk.wav --format srt > talk.srt
+  kilim transcribe models/ggml-base.bin talk.wav
   kilim transcribe models/moonshine-tiny note.wav --json";
 
 /// How a transcript is written.
@@ -36,7 +37,7 @@ enum Format {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A folder with a Whisper or Moonshine model, as Optimum or transformers.js lay it out.
+    /// A folder with a Whisper or Moonshine model, as Optimum or transformers.js lay it out; or a Whisper file of whisper.cpp.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// What was said: a WAV file, of any rate and number of channels.
@@ -89,14 +90,17 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let settings = folder.settings.clone();
     let sound = read_sound(&args.sound)?.at(settings.rate as u32)?;
     let mut options = args.backends.options()?;
-    let listening = LoadOptions {
+    let [encoded, decoded] = folder.outputs();
+    let mut listening = LoadOptions {
         change: Some(Arc::new(move |graph| settings.listening(graph))),
         ..options.clone()
     };
+    listening.outputs = encoded;
     let encoder = model::load(&folder.encoder, listening).await?;
     // Nothing reads the scores behind the other words of a prompt.
     let scores = folder.settings.text.ports.logits.clone();
     options.last_only.insert(scores, 1);
+    options.outputs = decoded;
     let decoder = model::load(&folder.decoder, options).await?;
     let load = start.elapsed().as_secs_f64();
     let mut listener = Listener::new(encoder, decoder, folder.settings.clone())?;

@@ -69,6 +69,21 @@ fn a_recording_is_written_part_by_part() {
 }
 
 #[test]
+fn a_file_of_whisper_cpp_stands_for_a_folder() {
+    let folder = folder("transcribe-ggml");
+    let cases = Cases::of("whisper");
+    let [file, sound_file] = ["ggml-model.bin", "said.wav"].map(|name| folder.join(name));
+    fs::write(&file, cases.file("packed/ggml-model.bin")).expect("the file can be written");
+    let (phrases, written) = recording();
+    let samples = wav(&sound(&phrases, ENGLISH, 6.3));
+    fs::write(&sound_file, samples).expect("the sound can be written");
+    let [file, sound_file] = [file, sound_file].map(|path| path.display().to_string());
+    let lines = ok(&["transcribe", &file, &sound_file, "--backends", "cpu"]);
+    assert_eq!(lines.lines().collect::<Vec<_>>().join(" "), written);
+    fs::remove_dir_all(folder).expect("the folder can be removed");
+}
+
+#[test]
 fn what_cannot_be_written_is_told() {
     let folder = whisper("transcribe-errors");
     let fail = |code, more: &[&str]| {

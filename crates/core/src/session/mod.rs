@@ -20,6 +20,7 @@ mod runner;
 mod shared;
 mod tune;
 mod variables;
+mod wanted;
 
 use std::sync::Arc;
 

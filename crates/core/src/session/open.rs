@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::builtin::Ports;
 use super::layout::Layouts;
 use super::variables::Variables;
-use super::{Run, Runner, Session, SessionOptions, Shared, last, precision};
+use super::{Run, Runner, Session, SessionOptions, Shared, last, precision, wanted};
 use crate::backend::{Backend, Half, RawConstants};
 use crate::builtin::Port;
 use crate::dim::Dim;
@@ -52,6 +52,9 @@ impl Session {
             options.scheduler = scheduler;
         }
         graph.sort()?;
+        if let Some(wanted) = options.outputs.take() {
+            wanted::only(&mut graph, &wanted)?;
+        }
         let nodes_loaded = count_nodes(&graph);
         options.limits.check_nodes(nodes_loaded)?;
         graph.fix_dims(&options.dims)?;

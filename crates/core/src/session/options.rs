@@ -55,6 +55,10 @@ pub struct SessionOptions {
     pub keep_weights: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
+    /// The outputs that the session has, where the model gives more: an encoder and a decoder in one file become two sessions so. What
+    /// nothing else needs is left out, inputs that nothing else reads among it. A pattern that fits no output is an `Input` error. `None`
+    /// is all of them.
+    pub outputs: Option<Keep>,
     /// Outputs, by name, that are wanted at the last place along an axis alone, such as the scores behind the last word of a text.
     /// The output has one place there, and what computes the others is left out where that can be. A name that no output has is
     /// an `Input` error, an axis that the output does not have a `Shape` error; a run whose output would have no place at all fails.
@@ -165,6 +169,7 @@ impl Default for SessionOptions {
             keep_all: false,
             keep_weights: false,
             dims: HashMap::new(),
+            outputs: None,
             last_only: BTreeMap::new(),
             plan_unknown_as: None,
             plans_kept: 4,

@@ -26,6 +26,7 @@ use crate::{FileParts, Importer, ModelFile};
 
 pub use header::{Header, TensorInfo, with_header};
 pub use metadata::{List, Metadata, Value};
+pub(crate) use reader::Reader;
 
 /// The importer of GGUF files.
 pub struct Gguf;

@@ -5,7 +5,7 @@ import { exists, folderAt, readAt } from './served.js';
 
 /**
  * A folder with a language model: the address of one, which may be a repository of the Hugging Face hub or a folder in it, `hf:owner/name`; the files that a visitor chose, with their paths; or files by their paths from the folder on.
- * In place of a folder the address of a GGUF file, which ends with `.gguf`.
+ * In place of a folder the address of a file that has all of its model: a GGUF file, which ends with `.gguf`; for speech one of whisper.cpp, `ggml-NAME.bin`.
  */
 export type FolderSource = string | URL | Iterable<File> | Record<string, ModelSource>;
 

@@ -96,16 +96,16 @@ fn what_a_file_has_and_kilim_does_not_is_refused_by_name() {
 #[test]
 fn elements_that_cannot_be_read_are_listed_together() {
     let mut bytes = decoder("llama-supers");
-    // Behind the name: the number of dimensions, two of them, and the type, which becomes IQ3_S.
+    // Behind the name: the number of dimensions, two of them, and the type, which becomes NVFP4.
     for name in ["token_embd.weight", "blk.0.attn_q.weight"] {
         let at = bytes
             .windows(name.len())
             .position(|part| part == name.as_bytes());
         let at = at.expect("the tensor is there") + name.len() + 4 + 16;
-        bytes[at] = 21;
+        bytes[at] = 40;
     }
     let error = refused(import(&bytes));
     assert_eq!(error.code(), ErrorCode::Unsupported);
-    let says = "elements of type IQ3_S at `blk.0.attn_q.weight`, `token_embd.weight`";
+    let says = "elements of type NVFP4 at `blk.0.attn_q.weight`, `token_embd.weight`";
     assert!(error.message().contains(says), "{error}");
 }

@@ -1,6 +1,8 @@
 //! The types of elements of ggml, and what blocks of packed numbers become.
 
 mod fours;
+mod gridded;
+mod grids;
 mod supers;
 #[cfg(test)]
 mod tests;
@@ -105,22 +107,22 @@ static TYPES: OpTable<u32, ElementType> = OpTable(&[
     (13, packed("Q5_K", [256, 176], &supers::Q5_K)),
     (14, packed("Q6_K", [256, 210], &supers::Q6_K)),
     (15, other("Q8_K", [256, 292])),
-    (16, other("IQ2_XXS", [256, 66])),
-    (17, other("IQ2_XS", [256, 74])),
-    (18, other("IQ3_XXS", [256, 98])),
-    (19, other("IQ1_S", [256, 50])),
+    (16, packed("IQ2_XXS", [256, 66], &gridded::IQ2_XXS)),
+    (17, packed("IQ2_XS", [256, 74], &gridded::IQ2_XS)),
+    (18, packed("IQ3_XXS", [256, 98], &gridded::IQ3_XXS)),
+    (19, packed("IQ1_S", [256, 50], &gridded::IQ1_S)),
     (20, packed("IQ4_NL", [32, 18], &fours::IQ4_NL)),
-    (21, other("IQ3_S", [256, 110])),
-    (22, other("IQ2_S", [256, 82])),
+    (21, packed("IQ3_S", [256, 110], &gridded::IQ3_S)),
+    (22, packed("IQ2_S", [256, 82], &gridded::IQ2_S)),
     (23, packed("IQ4_XS", [256, 136], &supers::IQ4_XS)),
     (24, plain("I8", DType::I8, 1)),
     (25, plain("I16", DType::I16, 2)),
     (26, plain("I32", DType::I32, 4)),
     (27, plain("I64", DType::I64, 8)),
     (28, plain("F64", DType::F64, 8)),
-    (29, other("IQ1_M", [256, 56])),
+    (29, packed("IQ1_M", [256, 56], &gridded::IQ1_M)),
     (30, plain("BF16", DType::BF16, 2)),
-    (34, other("TQ1_0", [256, 54])),
+    (34, packed("TQ1_0", [256, 54], &supers::TQ1_0)),
     (35, packed("TQ2_0", [256, 66], &supers::TQ2_0)),
     (39, packed("MXFP4", [32, 17], &fours::MXFP4)),
     (40, other("NVFP4", [64, 36])),

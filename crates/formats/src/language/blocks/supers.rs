@@ -99,6 +99,22 @@ pub static IQ4_XS: Packing = Packing {
     }),
 };
 
+pub static TQ1_0: Packing = Packing {
+    bits: 2,
+    block: 256,
+    numbers: |block, out| {
+        let (first, rest) = out.split_at_mut(160);
+        let (second, third) = rest.split_at_mut(80);
+        digits(&block[..32], first);
+        digits(&block[32..48], second);
+        digits(&block[48..52], third);
+    },
+    scales: Scales::WithOffsets(|block, scales, offsets| {
+        scales[0] = half(block, 52);
+        offsets[0] = -scales[0];
+    }),
+};
+
 pub static TQ2_0: Packing = Packing {
     bits: 2,
     block: 256,
@@ -138,5 +154,16 @@ fn scales_and_offsets(block: &[u8], scales: &mut [f32], offsets: &mut [f32]) {
         };
         scales[i] = d * f32::from(scale);
         offsets[i] = -(least * f32::from(offset));
+    }
+}
+
+/// Numbers from 0 to 2, of each byte several: a byte is a part of 256, whose digits to the base 3 they are. First come those of all bytes.
+fn digits(bytes: &[u8], out: &mut [u8]) {
+    let mut power = 1u8;
+    for out in out.chunks_exact_mut(bytes.len()) {
+        for (n, byte) in out.iter_mut().zip(bytes) {
+            *n = ((u16::from(byte.wrapping_mul(power)) * 3) >> 8) as u8;
+        }
+        power *= 3;
     }
 }

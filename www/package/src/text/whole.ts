@@ -1,30 +1,31 @@
 import type { ModelSource } from '../index.js';
+import { GGUF_FILE } from '../whole-names.js';
 import type { Folder, FolderSource } from './folder.js';
 import { beginAt, folderAt } from './served.js';
 
 /** Bytes of a GGUF file that hold what stands in front of the data of tensors: a tokenizer is the largest part of that. */
 const BEGIN = 32 << 20;
 
-const isGguf = (path: string): boolean => /\.gguf$/i.test(path);
-
-/** Settings of the models that are no GGUF files. */
+/** Settings of the models whose files do not have all of them. */
 const SETTINGS = ['genai_config.json', 'config.json'];
 
-/** The GGUF file that a source is, that `file` names, or that is the only one in a folder without settings; `undefined` where there is none. */
-export async function ggufOf(
+/**
+ * The file that has all of a model: that the source is, that `file` names, or that is the only one in a folder without settings; `undefined` where there
+ * is none. `kind` says how such files are called.
+ */
+export async function wholeOf(
   source: FolderSource,
   folder: Folder,
-  file: string | undefined,
-  signal?: AbortSignal,
+  { file, kind = GGUF_FILE, signal }: { file?: string | undefined; kind?: RegExp; signal?: AbortSignal | undefined },
 ): Promise<ModelSource | undefined> {
   if (typeof source === 'string' || source instanceof URL) {
     const url = folderAt(source);
-    if (isGguf(url.pathname)) return folder.read ? folder.find(url.pathname.split('/').pop() ?? '', signal) : url;
+    if (kind.test(url.pathname)) return folder.read ? folder.find(url.pathname.split('/').pop() ?? '', signal) : url;
   }
   const paths = folder.paths ?? [];
-  const [only, ...others] = SETTINGS.some((name) => paths.includes(name)) ? [] : paths.filter(isGguf);
+  const [only, ...others] = SETTINGS.some((name) => paths.includes(name)) ? [] : paths.filter((path) => kind.test(path));
   const path = file ?? (others.length === 0 ? only : undefined);
-  return path !== undefined && isGguf(path) ? folder.find(path, signal) : undefined;
+  return path !== undefined && kind.test(path) ? folder.find(path, signal) : undefined;
 }
 
 /** The beginning of a file, and what `load` takes for the whole. Of an address no more than the beginning is fetched here. */
