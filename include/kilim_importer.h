@@ -71,7 +71,7 @@ typedef struct KilimFile {
     /* sizeof(KilimFile) of the host. */
     uint32_t size;
     void *self;
-    /* Its path or address, or what the program calls it. */
+    /* The path or address of the file, or what the program calls it. */
     const char *name;
     const void *bytes;
     size_t byte_count;

@@ -6,6 +6,7 @@ mod backend;
 mod calibrate;
 mod callback;
 mod convert;
+mod draft;
 mod file;
 mod kept;
 mod memory;

@@ -23,7 +23,7 @@ pub trait Importer: 'static {
 
 /// A model file.
 pub struct File<'a> {
-    /// Its path or address, or what the program calls it.
+    /// The path or address of the file, or what the program calls it.
     pub name: &'a str,
     pub bytes: &'a [u8],
     pub(super) raw: &'a raw::File,
