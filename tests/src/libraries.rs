@@ -1,4 +1,4 @@
-//! Libraries of backends, compiled for a test.
+//! Libraries of backends and importers, compiled for a test.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,11 +14,28 @@ pub fn file_name(id: &str) -> String {
     )
 }
 
-/// Compiles a library of one C file below the root into `folder`, with the header that is shipped.
+/// How the library of an importer is called here.
+pub fn importer_file_name(id: &str) -> String {
+    format!(
+        "{}importer_{id}{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    )
+}
+
+/// Compiles a library of a backend, of one C file below the root into `folder`, with the header that is shipped.
 ///
 /// # Panics
 /// Where it does not compile.
 pub fn compile(source: &str, folder: &Path, id: &str, defines: &[String]) {
+    compile_to(source, &folder.join(file_name(id)), defines);
+}
+
+/// Compiles a library of one C file below the root, with the headers that are shipped.
+///
+/// # Panics
+/// Where it does not compile.
+pub fn compile_to(source: &str, library: &Path, defines: &[String]) {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
     let mut command = Command::new(compiler);
     command.args([
@@ -27,7 +44,7 @@ pub fn compile(source: &str, folder: &Path, id: &str, defines: &[String]) {
     command.args(defines.iter().map(|d| format!("-D{d}")));
     command.arg("-I").arg(root().join("include"));
     command.arg(root().join(source));
-    let status = command.arg("-o").arg(folder.join(file_name(id))).status();
+    let status = command.arg("-o").arg(library).status();
     assert!(
         status.is_ok_and(|s| s.success()),
         "{source} does not compile"

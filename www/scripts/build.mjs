@@ -176,8 +176,8 @@ for (const file of binaries) {
 await bundle('index.js', { external: [GLUE, ENTRIES] });
 // For service workers, which import nothing later.
 if (whole) await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
-// Sessions with backends of the page import these, by their addresses.
-for (const name of ['backend.js', 'webnn.js']) await bundle(name);
+// Sessions with backends and importers of the page import these, by their addresses.
+for (const name of ['backend.js', 'webnn.js', 'importer.js']) await bundle(name);
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');

@@ -98,7 +98,8 @@ pub struct BackendArgs {
     /// of its own, which `kilim devices` lists: `wgpu:power=low`, `wgpu:device=1`; may be given several times.
     #[arg(long = "config", value_name = "ID:KEY=VALUE")]
     configs: Vec<Setting>,
-    /// A folder with libraries of other backends, `libbackend_ID.so`; may be given several times.
+    /// A folder with libraries of other backends, `libbackend_ID.so`, and of other formats, `libimporter_ID.so`; may be given
+    /// several times.
     #[cfg(feature = "plugins")]
     #[arg(long, value_name = "FOLDER")]
     plugin_path: Vec<std::path::PathBuf>,

@@ -189,6 +189,13 @@ impl Error {
         }
     }
 
+    /// Puts `whose` in front of the message: who has made what is wrong.
+    #[must_use]
+    pub fn of(mut self, whose: &str) -> Self {
+        self.0.message = format!("{whose}: {}", self.0.message);
+        self
+    }
+
     /// Adds node and operator where they are not yet known.
     pub fn at(mut self, node: &str, op: &str) -> Self {
         for (field, name) in [(&mut self.0.node, node), (&mut self.0.op, op)] {

@@ -28,6 +28,7 @@ mod zip;
 
 use std::iter;
 use std::ops::Range;
+use std::sync::Arc;
 
 use kilim_core::Limits;
 use kilim_core::error::Result;
@@ -35,15 +36,16 @@ use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 
 pub use external::{ExternalFiles, GivenFiles};
+pub use onnx::{Draft, DraftNode};
 pub use source::{FileParts, LARGE, ModelFile};
 
 /// Bytes that tell the format of a file.
-const HEAD: usize = 64 << 10;
+pub const HEAD: usize = 64 << 10;
 
 /// A parser of one file format.
 pub trait Importer: Send + Sync {
     /// The format's id, `onnx` for instance.
-    fn format(&self) -> &'static str;
+    fn format(&self) -> &str;
 
     /// True where the file looks like one of this format. Magic bytes decide; the file's name may
     /// only help formats that have none.
@@ -65,8 +67,9 @@ pub trait Importer: Send + Sync {
 }
 
 /// The formats that can be read, by id.
+#[derive(Clone)]
 pub struct ImporterRegistry {
-    importers: Vec<Box<dyn Importer>>,
+    importers: Vec<Arc<dyn Importer>>,
 }
 
 impl Default for ImporterRegistry {
@@ -100,20 +103,25 @@ impl ImporterRegistry {
 
     /// Adds a format; one of the same id is replaced.
     pub fn register(&mut self, importer: impl Importer + 'static) {
+        self.share(Arc::new(importer));
+    }
+
+    /// Adds a format whose importer others have, too; one of the same id is replaced.
+    pub fn share(&mut self, importer: Arc<dyn Importer>) {
         self.importers.retain(|i| i.format() != importer.format());
-        self.importers.push(Box::new(importer));
+        self.importers.push(importer);
     }
 
     /// The importer of a format, by its id.
     pub fn get(&self, format: &str) -> Option<&dyn Importer> {
         self.importers
             .iter()
-            .map(Box::as_ref)
+            .map(Arc::as_ref)
             .find(|i| i.format() == format)
     }
 
     /// The ids of the formats.
-    pub fn formats(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub fn formats(&self) -> impl Iterator<Item = &str> + '_ {
         self.importers.iter().map(|i| i.format())
     }
 
@@ -121,7 +129,7 @@ impl ImporterRegistry {
     pub fn probe(&self, bytes: &[u8], name: &str) -> Option<&dyn Importer> {
         self.importers
             .iter()
-            .map(Box::as_ref)
+            .map(Arc::as_ref)
             .find(|i| i.probe(bytes, name))
     }
 
@@ -131,9 +139,7 @@ impl ImporterRegistry {
     /// # Errors
     /// `Io` where the file cannot be read, `Limit` where memory is short.
     pub fn read(&self, file: &dyn FileParts, name: &str) -> Result<AlignedBytes> {
-        let mut head = vec![0; file.size().min(HEAD)];
-        file.read(0, &mut head)?;
-        let importer = self.probe(&head, name);
+        let importer = self.probe(&head(file)?, name);
         let weights = importer.map_or_else(Vec::new, |importer| importer.weights(file));
         let mut bytes = AlignedBytes::zeroed(file.size())?;
         let mut from = 0;
@@ -163,6 +169,16 @@ impl ImporterRegistry {
         };
         importer.load(source, limits)
     }
+}
+
+/// The bytes that tell the format of a file.
+///
+/// # Errors
+/// `Io` where the file cannot be read.
+pub fn head(file: &dyn FileParts) -> Result<Vec<u8>> {
+    let mut head = vec![0; file.size().min(HEAD)];
+    file.read(0, &mut head)?;
+    Ok(head)
 }
 
 /// Reads a model of any format of this crate, see [`ImporterRegistry::load`].

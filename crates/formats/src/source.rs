@@ -86,6 +86,18 @@ impl<'a> ModelFile<'a> {
         self
     }
 
+    /// A model in memory in the place of this one, for an importer that rewrites its format as another: `name`, the files beside it and all
+    /// else stay.
+    pub fn rewritten(&self, bytes: Arc<AlignedBytes>) -> ModelFile<'a> {
+        ModelFile {
+            bytes,
+            parts: None,
+            operators: self.operators.clone(),
+            interrupt: self.interrupt.clone(),
+            ..*self
+        }
+    }
+
     /// Says that the model may have nodes of these operators.
     pub fn with_operators(mut self, operators: &CustomOperators) -> ModelFile<'a> {
         self.operators = operators.clone();

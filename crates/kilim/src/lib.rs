@@ -66,8 +66,8 @@ pub struct LoadOptions {
     pub pictures: Option<core::ops::PictureReader>,
     /// Changes the model that was read.
     pub change: Option<Change>,
-    /// Folders to look in for the libraries of backends that this build does not hold, before
-    /// those of `KILIM_BACKEND_PATH`.
+    /// Folders to look in for the libraries of backends that this build does not hold, and of importers where no format
+    /// knows the model, before those of `KILIM_BACKEND_PATH`.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
     pub plugin_path: Vec<std::path::PathBuf>,
     /// How the session is made of what was read.

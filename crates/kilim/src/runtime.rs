@@ -13,6 +13,7 @@ use kilim_core::{
 };
 use kilim_formats::{Importer, ImporterRegistry};
 
+use crate::source::More;
 use crate::{LoadOptions, ModelSource, Session};
 
 /// A backend, and the options for which its device was opened: `None` where it takes any, which its contexts are told.
@@ -27,6 +28,9 @@ pub struct Runtime {
     /// The ids of the open backends that are in libraries.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
     loaded: Mutex<Vec<BackendId>>,
+    /// The open importers that are in libraries, by their files.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    read_by: Mutex<HashMap<std::path::PathBuf, Arc<dyn Importer>>>,
     /// What was measured of the devices' kernels.
     pub(crate) tuning: Arc<Tuning>,
     /// Why the cache that was given last is not used.
@@ -93,6 +97,8 @@ impl Runtime {
             opened: Mutex::default(),
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
             loaded: Mutex::default(),
+            #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+            read_by: Mutex::default(),
             tuning: Arc::default(),
             cache_ignored: Mutex::default(),
         }
@@ -252,6 +258,37 @@ impl Runtime {
         // What a library does when it is destroyed must not wait for the lock.
         drop(opened);
         drop(closed);
+        let importers = self.read_by.lock();
+        let importers = std::mem::take(&mut *importers.unwrap_or_else(PoisonError::into_inner));
+        drop(importers);
+    }
+
+    /// The importers that are in libraries in the folders of the options or of `KILIM_BACKEND_PATH`, opened where they are not yet, and why the first
+    /// of those that cannot be opened cannot.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    fn importers_of_libraries(&self, options: &LoadOptions) -> More {
+        let mut open = self.read_by.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut found, mut failed): More = (Vec::new(), None);
+        for (id, file) in kilim_plugin::importers(&options.plugin_path) {
+            let importer = match open.get(&file) {
+                Some(known) => known.clone(),
+                None => match kilim_plugin::LibraryImporter::open(&id, &file) {
+                    Ok(importer) => Arc::new(importer),
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        continue;
+                    }
+                },
+            };
+            open.insert(file, importer.clone());
+            found.push(importer);
+        }
+        (found, failed)
+    }
+
+    #[cfg(not(all(feature = "plugins", not(target_arch = "wasm32"))))]
+    fn importers_of_libraries(&self, _: &LoadOptions) -> More {
+        More::default()
     }
 
     /// A backend that this build does not hold, nor can load.
@@ -330,8 +367,9 @@ impl Runtime {
                 .for_each(|o| operators.add(o.clone()));
         }
         operators.extend(&options.operators);
+        let more = || self.importers_of_libraries(options);
         let source = source.into();
-        source.parse(&self.importers, &operators, options)
+        source.parse(&self.importers, &more, &operators, options)
     }
 
     /// A session of a graph that was built or parsed before.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{Graph, Result};
+use kilim_core::{Error, Graph, Result};
+use kilim_formats::{Draft, ExternalFiles, GivenFiles, Importer, ImporterRegistry, ModelFile};
 #[cfg(not(target_arch = "wasm32"))]
-use kilim_formats::FileParts;
-use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry, ModelFile};
+use kilim_formats::{FileParts, head};
 
 use crate::LoadOptions;
 #[cfg(not(target_arch = "wasm32"))]
@@ -27,31 +27,76 @@ pub enum ModelSource {
     /// `metadata/MANIFEST` names the model.
     #[cfg(not(target_arch = "wasm32"))]
     Path(std::path::PathBuf),
+    /// A model that the program has made itself.
+    Draft(Draft),
+}
+
+/// Importers that are looked for where no format of a runtime knows a file, and why the first of the others cannot be had.
+pub(crate) type More = (Vec<Arc<dyn Importer>>, Option<Error>);
+
+/// The formats of `registry`; where none of them knows a file by its first bytes or its name, those of `more` as well.
+///
+/// # Errors
+/// That of `more` where nobody knows the file.
+fn knowing(
+    registry: &ImporterRegistry,
+    more: &dyn Fn() -> More,
+    head: &[u8],
+    name: &str,
+) -> Result<ImporterRegistry> {
+    let mut registry = registry.clone();
+    if registry.probe(head, name).is_some() {
+        return Ok(registry);
+    }
+    let (found, failed) = more();
+    found
+        .into_iter()
+        .for_each(|importer| registry.share(importer));
+    match failed {
+        Some(error) if registry.probe(head, name).is_none() => Err(error),
+        _ => Ok(registry),
+    }
+}
+
+/// A model file with what the options say of the load.
+fn told<'a>(
+    file: ModelFile<'a>,
+    operators: &CustomOperators,
+    options: &LoadOptions,
+) -> ModelFile<'a> {
+    let seconds = Some(options.limits.load_seconds);
+    let interrupt = options.interrupt.clone();
+    file.with_operators(operators)
+        .with_pictures(options.pictures)
+        .with_structure_only(options.structure_only)
+        .with_interrupt(&interrupt.within(seconds, options.clock))
 }
 
 impl ModelSource {
-    /// Reads the model with the importer that knows it.
+    /// Reads the model with the importer that knows it: one of `registry`, else one of `more`.
     pub(crate) fn parse(
         self,
         registry: &ImporterRegistry,
+        more: &dyn Fn() -> More,
         operators: &CustomOperators,
         options: &LoadOptions,
     ) -> Result<Graph> {
-        let load = |file: ModelFile, external: &dyn ExternalFiles| {
-            let source = file.with_external(external).with_operators(operators);
-            let source = source.with_pictures(options.pictures);
-            let source = source.with_structure_only(options.structure_only);
-            let seconds = Some(options.limits.load_seconds);
-            let interrupt = options.interrupt.clone();
-            let interrupt = interrupt.within(seconds, options.clock);
-            registry.load(&source.with_interrupt(&interrupt), &options.limits)
+        let load = |registry: &ImporterRegistry, file: ModelFile, external: &dyn ExternalFiles| {
+            let source = told(file, operators, options).with_external(external);
+            registry.load(&source, &options.limits)
         };
         let name = options.model_name.as_deref();
         match self {
-            ModelSource::Bytes { model, external } => load(
-                ModelFile::new(model, name.unwrap_or("the model")),
-                &GivenFiles::new(external),
-            ),
+            ModelSource::Bytes { model, external } => {
+                let name = name.unwrap_or("the model");
+                let registry = knowing(registry, more, model.as_slice(), name)?;
+                let file = ModelFile::new(model, name);
+                load(&registry, file, &GivenFiles::new(external))
+            }
+            ModelSource::Draft(draft) => {
+                let file = ModelFile::new(Arc::default(), name.unwrap_or("the model"));
+                draft.graph(&told(file, operators, options), &options.limits)
+            }
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
                 let path = package_model(&path, options.follow_links)?.unwrap_or(path);
@@ -60,10 +105,17 @@ impl ModelSource {
                 let shown = path.to_string_lossy();
                 let shown = name.unwrap_or(&shown);
                 options.limits.check_file(own.size())?;
+                let registry = knowing(registry, more, &head(&own)?, shown)?;
                 let file = ModelFile::new(Arc::new(registry.read(&own, shown)?), shown);
-                load(file.with_parts(&own), &folder)
+                load(&registry, file.with_parts(&own), &folder)
             }
         }
+    }
+}
+
+impl From<Draft> for ModelSource {
+    fn from(draft: Draft) -> Self {
+        ModelSource::Draft(draft)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The interface of `include/kilim_backend.h`, which says what everything means, in Rust; and
-//! [`guest`], with which a backend is written without touching it.
+//! [`guest`], with which a backend is written without touching it. [`importer`] is the same for formats.
 //!
 //! A library that uses this crate needs nothing else of Kilim and works with every host of the same
 //! [`VERSION`].
@@ -8,6 +8,7 @@
 pub mod glue;
 pub mod guest;
 mod handles;
+pub mod importer;
 mod numbers;
 
 use std::ffi::{c_char, c_void};

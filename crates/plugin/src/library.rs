@@ -39,8 +39,13 @@ impl Drop for Library {
     }
 }
 
+/// What is wrong with a library.
+pub fn no_library(code: ErrorCode, file: &Path, what: &str) -> Error {
+    Error::new(code, format!("`{}` {what}", file.display()))
+}
+
 fn no_backend(file: &Path, what: &str) -> Error {
-    Error::new(ErrorCode::NoBackend, format!("`{}` {what}", file.display()))
+    no_library(ErrorCode::NoBackend, file, what)
 }
 
 impl Library {
@@ -51,25 +56,7 @@ impl Library {
     /// version; `Device` where it crashes, ends the process or hangs; what the backend says where it
     /// cannot be created.
     pub fn open(file: &Path) -> Result<Library> {
-        let Err(end) = trial::survives(file, || drop(Library::load(file))) else {
-            return Library::load(file);
-        };
-        let (what, got) = match end {
-            trial::End::Signal(signal) => ("crashes", format!("signal {signal}")),
-            trial::End::Exit(status) => ("ends the process", format!("exit status {status}")),
-            trial::End::Late(limit) => ("hangs", format!("nothing for {limit:?}")),
-        };
-        let variable = trial::VARIABLE;
-        let hint = match end {
-            trial::End::Late(_) => {
-                format!("{variable}=SECONDS gives it more time, {variable}=off all")
-            }
-            _ => format!("where only a trial of it fails, set {variable}=off"),
-        };
-        let what = format!("`{}` {what} as it creates its backend", file.display());
-        Err(Error::new(ErrorCode::Device, what)
-            .with_got(got)
-            .with_hint(hint))
+        trial::passed(file, "creates its backend", || Library::load(file))
     }
 
     fn load(file: &Path) -> Result<Library> {

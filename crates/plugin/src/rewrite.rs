@@ -6,11 +6,12 @@ use std::sync::Arc;
 use kilim_core::backend::{KernelSpec, Optimizer, Refusal, Replacement, Rewrite, Subgraph};
 use kilim_core::error::unsupported;
 use kilim_core::ids::{KernelIndex, TensorIndex};
-use kilim_core::ops::{Attribute, Attributes, Custom, CustomOperator};
+use kilim_core::ops::{Attributes, Custom, CustomOperator};
 use kilim_core::{Error, ErrorCode, Result};
 use kilim_plugin_abi as abi;
 
 use crate::backend::PluginBackend;
+use crate::decode::{attribute, list};
 use crate::library::{Message, check, owned};
 use crate::stage::SubgraphView;
 
@@ -56,18 +57,6 @@ unsafe extern "C" fn replace(
     }
 }
 
-/// A list of the library's; empty where it is NULL.
-///
-/// # Safety
-/// `pointer` is NULL or has `count` items behind it that live and stay as they are during `'a`.
-unsafe fn list<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
-    if pointer.is_null() || count == 0 {
-        return &[];
-    }
-    // SAFETY: it is not NULL, so `count` items are there and live during `'a`.
-    unsafe { std::slice::from_raw_parts(pointer, count) }
-}
-
 /// The node that the library has made.
 ///
 /// # Safety
@@ -110,29 +99,6 @@ unsafe fn node(
         inputs: inputs.iter().map(input).collect(),
         outputs: outputs.iter().map(|&t| TensorIndex(t)).collect(),
     })
-}
-
-/// # Safety
-/// The attribute has as many values of its kind as it says; texts end with a zero.
-unsafe fn attribute(a: &abi::Attribute) -> Option<Attribute> {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        Some(match a.kind {
-            abi::INTS => Attribute::Ints(list(a.values.cast(), a.count).to_vec()),
-            abi::FLOATS => Attribute::Floats(list(a.values.cast(), a.count).to_vec()),
-            abi::BYTES => Attribute::Bytes(list(a.values.cast(), a.count).to_vec()),
-            abi::TEXTS => {
-                let texts: &[*const c_char] = list(a.values.cast(), a.count);
-                Attribute::Texts(
-                    texts
-                        .iter()
-                        .map(|&t| owned(t).unwrap_or_default())
-                        .collect(),
-                )
-            }
-            _ => return None,
-        })
-    }
 }
 
 impl Optimizer for PluginBackend {

@@ -1,4 +1,4 @@
-//! Where the library of a backend may lie.
+//! Where the libraries of backends and importers may lie.
 
 use std::env;
 use std::fs;
@@ -13,12 +13,20 @@ use crate::library::Library;
 /// The environment variable with folders to look in, separated as in `PATH`.
 pub const PATH_VARIABLE: &str = "KILIM_BACKEND_PATH";
 
+/// What the names of libraries begin with.
+const BACKEND: &str = "backend_";
+const IMPORTER: &str = "importer_";
+
 /// The names that the library of a backend may have on this system.
 pub fn file_names(id: &BackendId) -> Vec<String> {
+    names(BACKEND, id.as_str())
+}
+
+fn names(kind: &str, id: &str) -> Vec<String> {
     let extension = env::consts::DLL_EXTENSION;
-    let mut names = vec![format!("libbackend_{id}.{extension}")];
+    let mut names = vec![format!("lib{kind}{id}.{extension}")];
     if cfg!(windows) {
-        names.push(format!("backend_{id}.{extension}"));
+        names.push(format!("{kind}{id}.{extension}"));
     }
     names
 }
@@ -56,13 +64,25 @@ pub fn searched(id: &BackendId, folders: &[PathBuf]) -> Option<String> {
 /// The libraries that [`find`] would open, with the ids of their backends, in the order of the folders
 /// and of the names in each. A folder that cannot be read has none.
 pub fn list(folders: &[PathBuf]) -> Vec<(BackendId, PathBuf)> {
-    let mut found: Vec<(BackendId, PathBuf)> = Vec::new();
+    let found = libraries(BACKEND, folders).into_iter();
+    found
+        .map(|(id, file)| (BackendId::from(id.as_str()), file))
+        .collect()
+}
+
+/// The libraries of importers in `folders` and in those of [`PATH_VARIABLE`], with their ids, in the order of [`list`].
+pub fn importers(folders: &[PathBuf]) -> Vec<(String, PathBuf)> {
+    libraries(IMPORTER, folders)
+}
+
+fn libraries(kind: &str, folders: &[PathBuf]) -> Vec<(String, PathBuf)> {
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
     for folder in all(folders) {
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).collect();
         files.sort_unstable();
         for file in files.into_iter().filter(|f| f.is_file()) {
-            if let Some(id) = id_of(&file)
+            if let Some(id) = id_of(kind, &file)
                 && found.iter().all(|(known, _)| *known != id)
             {
                 found.push((id, file));
@@ -72,16 +92,15 @@ pub fn list(folders: &[PathBuf]) -> Vec<(BackendId, PathBuf)> {
     found
 }
 
-/// The id of the backend whose library has this name.
-fn id_of(file: &Path) -> Option<BackendId> {
+/// The id in the name of a library of this kind.
+fn id_of(kind: &str, file: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
     let id = stem
         .strip_prefix("lib")
         .unwrap_or(stem)
-        .strip_prefix("backend_")?;
-    let id = BackendId::from(id);
-    let named = file_names(&id).iter().any(|name| file.ends_with(name));
-    (named && is_plain(id.as_str())).then_some(id)
+        .strip_prefix(kind)?;
+    let named = names(kind, id).iter().any(|name| file.ends_with(name));
+    (named && is_plain(id)).then(|| id.to_string())
 }
 
 /// An id is part of a file's name, and must not lead out of the folders.

@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kilim_core::{Error, ErrorCode, Result};
+
 /// The environment variable that says `off` where libraries are loaded without a trial, or how many
 /// seconds one may take.
 pub const VARIABLE: &str = "KILIM_BACKEND_TRIAL";
@@ -15,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How a trial ended that was not survived.
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code))]
-pub enum End {
+enum End {
     /// The process was ended by this signal.
     Signal(i32),
     /// The library ended the process, with this status.
@@ -24,11 +26,34 @@ pub enum End {
     Late(Duration),
 }
 
+/// Loads a library after a trial of that. `what` says what loading does.
+///
+/// # Errors
+/// Those of `load`; `Device` where the library crashes, ends the process or hangs.
+pub fn passed<T>(file: &Path, what: &str, load: impl Fn() -> Result<T>) -> Result<T> {
+    let Err(end) = survives(file, || drop(load())) else {
+        return load();
+    };
+    let (how, got) = match end {
+        End::Signal(signal) => ("crashes", format!("signal {signal}")),
+        End::Exit(status) => ("ends the process", format!("exit status {status}")),
+        End::Late(limit) => ("hangs", format!("nothing for {limit:?}")),
+    };
+    let hint = match end {
+        End::Late(_) => format!("{VARIABLE}=SECONDS gives it more time, {VARIABLE}=off all"),
+        _ => format!("where only a trial of it fails, set {VARIABLE}=off"),
+    };
+    let what = format!("`{}` {how} as it {what}", file.display());
+    Err(Error::new(ErrorCode::Device, what)
+        .with_got(got)
+        .with_hint(hint))
+}
+
 /// Has a copy of this process do `work`, which loads `file`. A file that has survived once is not tried
 /// again in this process, as long as it stays the same. Only Linux has such copies with all that loading
 /// a library needs; elsewhere nothing is tried.
 #[cfg(target_os = "linux")]
-pub fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
+fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
     use std::sync::{Mutex, PoisonError};
 
     static SURVIVED: Mutex<Vec<Version>> = Mutex::new(Vec::new());
@@ -52,7 +77,7 @@ pub fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn survives(_: &Path, _: impl FnOnce()) -> Result<(), End> {
+fn survives(_: &Path, _: impl FnOnce()) -> Result<(), End> {
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! A file's bytes in the runtime's memory, written piece by piece.
 
 use js_sys::Uint8Array;
+use kilim::formats::{HEAD, ImporterRegistry};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, ErrorCode};
 use wasm_bindgen::JsValue;
@@ -36,6 +37,19 @@ impl WasmFile {
         };
         bytes.copy_to(place);
         Ok(())
+    }
+
+    /// A copy of `length` bytes, or of those up to the end.
+    pub fn read(&self, length: f64) -> Uint8Array {
+        let length = (length as usize).min(self.0.len());
+        Uint8Array::from(&self.0.as_slice()[..length])
+    }
+
+    /// Whether one of Kilim's own formats knows it under this name.
+    #[wasm_bindgen(js_name = isKnown)]
+    pub fn is_known(&self, name: &str) -> bool {
+        let head = &self.0.as_slice()[..self.0.len().min(HEAD)];
+        ImporterRegistry::default().probe(head, name).is_some()
     }
 }
 

@@ -7,6 +7,7 @@ mod calibrate;
 mod callback;
 mod clock;
 mod convert;
+mod draft;
 mod file;
 mod kept;
 mod memory;

@@ -19,6 +19,7 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::calibrate;
 use crate::clock::seconds;
 use crate::convert;
+use crate::draft;
 use crate::file::WasmFile;
 use crate::kept::Kept;
 use crate::pictures;
@@ -42,7 +43,7 @@ pub struct WasmSession {
 impl WasmSession {
     /// Loads the first of `files`, which errors call by the first of `names` unless that is empty; the
     /// others are those that it refers to, by the other `names`. `options` are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
-    /// operators?, brought?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
+    /// operators?, brought?, draft?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -243,13 +244,21 @@ async fn load(
     given: &JsValue,
     pictures: Option<PictureReader>,
 ) -> kilim_core::Result<Session> {
-    let mut files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
-    let model = files
-        .next()
-        .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
+    let files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
+    let files: Vec<_> = files.collect();
     let mut names = names.into_iter();
     let name = names.next().filter(|name| !name.is_empty());
-    let external = names.zip(files).collect();
+    let source = match convert::field(given, "draft") {
+        Some(made) => ModelSource::Draft(draft::draft(&made, &files)?),
+        None => {
+            let mut files = files.into_iter();
+            let missing = || Error::new(ErrorCode::Io, "no model was given");
+            ModelSource::Bytes {
+                model: files.next().ok_or_else(missing)?,
+                external: names.zip(files).collect(),
+            }
+        }
+    };
     // What a cache has of a backend of the page goes to the one that the session has.
     if let Some(backends) = convert::field(given, "brought") {
         crate::backend::bring(&Runtime::shared(), &backends)?;
@@ -266,7 +275,7 @@ async fn load(
     options.pictures = pictures;
     options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
-    kilim::load(ModelSource::Bytes { model, external }, options).await
+    kilim::load(source, options).await
 }
 
 fn options(given: &JsValue) -> kilim_core::Result<LoadOptions> {

@@ -14,7 +14,7 @@ use kilim::core::Limits;
 use kilim::core::backend::{DeviceOptions, LocalFuture, NodeSpec};
 use kilim::core::error::value_error;
 use kilim::core::ops::{Unary, UnaryKind};
-use kilim::formats::Importer;
+use kilim::formats::{Draft, DraftNode, Importer};
 use kilim::{
     BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, Result,
     RunOptions, Runtime, Shape, Tensor,
@@ -58,6 +58,29 @@ fn a_program_may_add_a_format() {
     // One of the same id takes the place of the first.
     let runtime = Runtime::default().with_importer(Words(UnaryKind::Abs));
     let mut session = load(&runtime.with_importer(Words(UnaryKind::Neg))).unwrap();
+    let x = Tensor::from_slice(&[2], &[1.0f32, -2.0]).unwrap();
+    let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
+    assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-1.0, 2.0]);
+}
+
+#[test]
+fn a_program_may_load_a_model_that_it_has_made() {
+    let mut draft = Draft::new("mine");
+    let shape = Shape(vec![Dim::Symbol("n".into())]);
+    draft.input("x", DType::F32, shape).unwrap();
+    let node = DraftNode {
+        op: "Neg".into(),
+        inputs: vec!["x".into()],
+        outputs: vec!["y".into()],
+        ..DraftNode::default()
+    };
+    draft.node(node).unwrap();
+    draft.output("y").unwrap();
+    let options = LoadOptions {
+        backends: vec![BackendId::new("cpu")],
+        ..LoadOptions::default()
+    };
+    let mut session = pollster::block_on(Runtime::default().load(draft, options)).unwrap();
     let x = Tensor::from_slice(&[2], &[1.0f32, -2.0]).unwrap();
     let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-1.0, 2.0]);

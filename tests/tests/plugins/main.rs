@@ -1,6 +1,6 @@
 //! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), what the table
 //! has beside ([`grown`], [`rewriting`]), tensors in memory of the user's ([`user_memory`], [`handles`], [`lent`]), a device with all of it in C and in Rust
-//! ([`conv`]), what libraries in Rust do otherwise ([`rust`]), the samples and the operator cases ([`conform`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
+//! ([`conv`]), what libraries in Rust do otherwise ([`rust`]), the samples and the operator cases ([`conform`]), importers in libraries ([`importing`]), and libraries that go wrong ([`wrong`]) in the ways of [`broken`], where another backend takes
 //! their share or not ([`fallback`]).
 
 #![cfg(not(target_arch = "wasm32"))]
@@ -12,6 +12,7 @@ mod fallback;
 mod grown;
 #[cfg(target_os = "linux")]
 mod handles;
+mod importing;
 #[cfg(target_os = "linux")]
 mod lent;
 mod memory;
@@ -29,7 +30,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kilim::{BackendId, LoadOptions, Result, RunOptions, Runtime, Session, Tensor};
 use kilim_test_support::material::root;
-use kilim_tests::libraries::compile;
+use kilim_tests::libraries::{compile, compile_to, importer_file_name};
 use kilim_tests::onnx::{Node, Value, model};
 
 /// A folder of this test's own below the target folder.

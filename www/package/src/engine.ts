@@ -25,7 +25,8 @@ import type {
 } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
-import { partsIn, partsOfName } from './hints.js';
+import { HEAD, partsIn, partsOfName } from './hints.js';
+import type { FilesToImport, WireDraft } from './importer.js';
 import { SMALL, isSteady } from './small.js';
 import type { EarlyParts, Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
@@ -47,15 +48,27 @@ const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}): 
   ...(logMel === undefined ? [] : (['speech'] as const)),
 ];
 
-/** Imports backends of the page. */
-async function importBrought({ by, modules }: Brought): Promise<WireBackend[]> {
-  let module: { importBackends(modules: Record<string, string>): Promise<WireBackend[]> };
+/** Imports a module of the package. */
+async function importOwn<T>(by: string): Promise<T> {
   try {
-    module = await import(/* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ by);
+    return await import(/* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ by);
   } catch (error) {
     throw new KilimError('IO', `cannot import ${by}: ${reasonOf(error)}`, { hint: MISPLACED }, error);
   }
-  return module.importBackends(modules);
+}
+
+/** Imports backends of the page. */
+async function importBrought({ by, modules }: Brought): Promise<WireBackend[]> {
+  const { importBackends } = await importOwn<{ importBackends(modules: Record<string, string>): Promise<WireBackend[]> }>(by);
+  return importBackends(modules);
+}
+
+/** What importers of the page make of a file that none of Kilim's own formats knows. */
+async function importModel({ by, modules }: Brought, files: FilesToImport): Promise<WireDraft | Uint8Array | undefined> {
+  const module = await importOwn<{ importModel(modules: Record<string, string>, files: FilesToImport): ReturnType<typeof importModel> }>(
+    by,
+  );
+  return module.importModel(modules, files);
 }
 
 /** A session, and where it is. */
@@ -140,14 +153,32 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
     ahead?.fetch(parts);
     const runtime = await started;
     await runtime.require(parts);
-    const file = await runtime.call(() => {
+    const file = await hold(runtime, bytes);
+    // The runtime has them: kept by the request as well, they would be there twice until the model is loaded.
+    if ('bytes' in source) source.bytes = new Uint8Array();
+    return [file, bytes.length <= SMALL ? bytes.slice() : undefined];
+  }
+
+  /** The bytes in the runtime's memory. */
+  const hold = (runtime: Runtime<Glue>, bytes: Uint8Array): Promise<WasmFile> =>
+    runtime.call(() => {
       const file = new runtime.glue.WasmFile(bytes.length);
       file.write(0, bytes);
       return file;
     });
-    // The runtime has them: kept by the request as well, they would be there twice until the model is loaded.
-    if ('bytes' in source) source.bytes = new Uint8Array();
-    return [file, bytes.length <= SMALL ? bytes.slice() : undefined];
+
+  /** Has importers of the page read a model that Kilim does not know: gives it, or puts a file that Kilim knows in the place of the first. */
+  async function imported(importers: Brought, files: WasmFile[], names: readonly string[]): Promise<WireDraft | undefined> {
+    const runtime = await started;
+    const [file, name] = [files[0] as WasmFile, names[0] ?? ''];
+    if (await runtime.call(() => file.isKnown(name))) return undefined;
+    const beside = files.slice(1).map((other, i): [string, () => Uint8Array] => [names[i + 1] ?? '', () => other.read(Infinity)]);
+    const made = await importModel(importers, { name, head: file.read(HEAD), bytes: () => file.read(Infinity), beside });
+    if (!(made instanceof Uint8Array)) return made;
+    await runtime.require(partsIn(made));
+    files[0] = await hold(runtime, made);
+    file.free();
+    return undefined;
   }
 
   return {
@@ -186,7 +217,15 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         const brought = request.brought === undefined ? {} : { brought: await importBrought(request.brought) };
-        const options = { ...request.options, ...operators, ...brought, pictures: () => openDecoders(beside), backends: picked.backends };
+        const draft = request.importers === undefined ? undefined : await imported(request.importers, files, names);
+        const options = {
+          ...request.options,
+          ...operators,
+          ...brought,
+          ...(draft && { draft }),
+          pictures: () => openDecoders(beside),
+          backends: picked.backends,
+        };
         const runtime = await started;
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };

@@ -1,5 +1,6 @@
 import type { WireBackend } from './backend/wire.js';
 import type { Port } from './feeds.js';
+import type { WireDraft } from './importer.js';
 import type { WireOperator } from './operators.js';
 import type { Decoders } from './image-decoder.js';
 import type { Backend, EngineOptions } from './protocol.js';
@@ -42,6 +43,8 @@ export interface ThreadsGlue extends Glue {
 export interface LoadOptions extends EngineOptions {
   operators?: WireOperator[];
   brought?: WireBackend[];
+  /** The model, in the place of the first file, whose bytes it may share. */
+  draft?: WireDraft;
   /** Called where the model has an ImageDecoder. */
   pictures(): Promise<Decoders>;
 }
@@ -49,6 +52,10 @@ export interface LoadOptions extends EngineOptions {
 /** A file in the runtime's memory; `load` takes it over. */
 export interface WasmFile {
   write(offset: number, bytes: Uint8Array): void;
+  /** A copy of `length` bytes, or of those up to the end. */
+  read(length: number): Uint8Array;
+  /** Whether one of Kilim's own formats knows it under this name. */
+  isKnown(name: string): boolean;
   free(): void;
 }
 

@@ -17,6 +17,7 @@ import { absolute } from './fetch.js';
 import { folderOf } from './assets.js';
 import { createEngineHere } from './here.js';
 import type { Place } from './here.js';
+import { importersOf } from './importers.js';
 import { importable } from './importable.js';
 import type { Importable } from './importable.js';
 import { createNearbyEngine } from './nearby.js';
@@ -57,6 +58,8 @@ export type {
   Speed,
   Task,
 } from './backend/types.js';
+export { registerImporter } from './importers.js';
+export type { DraftAttribute, DraftNode, ImportedFile, ModelDraft, PageImporter } from './importer.js';
 export { Decoder } from './decoder.js';
 export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';
@@ -120,10 +123,13 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
   let module: Importable | undefined;
   let keepFound: Kept['keepFound'];
   let brought: Awaited<ReturnType<typeof broughtBy>>;
+  let importers: Awaited<ReturnType<typeof importersOf>>;
   try {
     module = operators === undefined ? undefined : await importable(operators);
     brought = await broughtBy(options.backends, options.assets);
+    importers = await importersOf(options.assets);
     const own = module;
+    const readers = importers && { by: importers.by, modules: importers.modules };
     const others = brought && { by: brought.by, modules: brought.modules };
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
@@ -143,6 +149,7 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
         fileBytes,
         ...(own && { operators: own.href }),
         ...(others && { brought: others }),
+        ...(readers && { importers: readers }),
         options: engineOptions(found ? { ...options, cache: found } : options),
       };
     };
@@ -160,6 +167,7 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
     stopListening();
     module?.release();
     brought?.release();
+    importers?.release();
   }
 }
 

@@ -67,9 +67,9 @@ export interface EngineOptions {
   cache?: Uint8Array;
 }
 
-/** Backends of the page's, as the runtime's thread imports them. */
+/** Backends or importers of the page's, as the runtime's thread imports them. */
 export interface Brought {
-  /** The address of what imports them: the package's `backend.js`. */
+  /** The address of what imports them: the package's `backend.js` or `importer.js`. */
   by: string;
   /** The addresses of their modules, by their names. */
   modules: Record<string, string>;
@@ -85,6 +85,8 @@ export interface LoadRequest {
   /** The address of a module with operators. */
   operators?: string;
   brought?: Brought;
+  /** What reads a file that none of Kilim's own formats knows. */
+  importers?: Brought;
   options: EngineOptions;
 }
 

@@ -8,8 +8,9 @@ export const SMALL = 256 << 10;
  * Whether another session of a model is made as fast as this one was, gives the same, and every run takes about as long as the last: all of it is
  * planned, for inputs of fixed shapes, on the CPU alone, and nothing of a run stays for the next.
  */
-export function isSteady({ external, operators, options }: LoadRequest, { inputs, report }: Loaded): boolean {
+export function isSteady({ external, operators, importers, options }: LoadRequest, { inputs, report }: Loaded): boolean {
   const { tune, mixedPrecision, memory, configs } = options;
+  if (importers !== undefined) return false;
   if (Object.keys(external).length > 0 || operators !== undefined || tune || mixedPrecision || memory === 'limit' || configs) return false;
   const fixed = inputs.every(({ kind, dims }) => kind === 'tensor' && dims?.every((dim) => typeof dim === 'number'));
   const { unplannedStages, nodes, variables } = readReport(report);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use kilim_tests::libraries::compile;
+use kilim_tests::libraries::{compile, compile_to, importer_file_name};
 
 use crate::support::*;
 
@@ -321,4 +321,25 @@ fn a_script_tries_a_library_in_c() {
     assert_eq!(code, Some(3), "{out}");
     let (code, out) = conform("scale", "examples/plugin-c/none.c", String::new());
     assert_eq!(code, Some(5), "{out}");
+}
+
+#[test]
+fn a_format_is_read_by_a_library() {
+    let dir = folder("importer");
+    let library = dir.join(importer_file_name("chain"));
+    compile_to("examples/plugin-c/chain.c", &library, &[]);
+    let file = dir.join("model.mine");
+    std::fs::write(&file, "chain 1\nscale -0.5\nrelu\n").expect("the file can be written");
+    let model = file.display().to_string();
+    let out = with_library(&dir, &["inspect", &model, "--backends", "cpu"], &[]);
+    let shown = text(&out.stdout);
+    assert!(shown.contains("line 2"), "{shown}{}", text(&out.stderr));
+
+    let mut run = Command::new(env!("CARGO_BIN_EXE_kilim"));
+    run.args(["run", &model, "--backends", "cpu", "--dim", "n=3"]);
+    let without = run.output().expect("the binary can be started");
+    assert!(text(&without.stderr).contains("UNKNOWN_FORMAT"));
+    run.env("KILIM_BACKEND_PATH", &dir);
+    let with = run.output().expect("the binary can be started");
+    assert!(with.status.success(), "{}", text(&with.stderr));
 }

@@ -4,6 +4,7 @@
 mod apart;
 mod builder;
 mod datum;
+mod draft;
 mod functions;
 pub(crate) mod import;
 mod ops;
@@ -24,8 +25,9 @@ use kilim_core::{Datum, Kind};
 use kilim_core::Limits;
 
 use crate::{FileParts, Importer, ModelFile};
+pub use draft::{Draft, DraftNode};
 pub(crate) use proto::Look;
-pub use tensor::type_number;
+pub use tensor::{dtype, raw, type_number};
 
 /// ONNX files (`ModelProto` in protobuf).
 pub struct Onnx;

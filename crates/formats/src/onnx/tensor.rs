@@ -83,6 +83,9 @@ impl Tensors<'_> {
     }
 
     fn read_any(&self, proto: &TensorProto) -> Result<Tensor> {
+        if let Some(made) = &proto.made {
+            return Ok(made.clone());
+        }
         let dtype = dtype(proto.data_type)?;
         let shape = dims(&proto.dims)?;
         if dtype == DType::String {
@@ -223,6 +226,24 @@ impl Tensors<'_> {
             to.copy_from_slice(value);
         }
         Tensor::from_bytes(values.dtype(), &shape, Arc::new(out))
+    }
+}
+
+/// A tensor whose elements are `bytes`, a tensor of `uint8`: row-major, the low byte first, those of less than a byte packed from
+/// the low bits on. Nothing is copied where the alignment allows it.
+///
+/// # Errors
+/// `InvalidModel` where the shape needs another number of bytes, and for booleans that are neither 0 nor 1; `Unsupported` for strings;
+/// `Limit` where the shape is too large.
+pub fn raw(dtype: DType, shape: &[usize], bytes: &Tensor) -> Result<Tensor> {
+    check_rank(shape.len())?;
+    if dtype == DType::String {
+        return Err(unsupported("strings are no bytes"));
+    }
+    let wanted = file_bytes(dtype, shape)?;
+    match bytes.byte_len() == wanted {
+        true => of_bytes(dtype, shape, bytes),
+        false => Err(wrong_size(bytes.byte_len(), wanted)),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::guest::{Call, Failure, Guest, Node, OperatorDef, TensorInfo, Values};
 use crate::{self as abi, Status};
 
+pub(crate) mod attributes;
 mod calls;
 mod context;
 mod device;
@@ -27,7 +28,7 @@ use nodes::Lists;
 use queue::Queue;
 
 /// What a call gives inside: a failure with the step to blame, or -1.
-type Outcome<T = ()> = std::result::Result<T, (Failure, i64)>;
+pub(crate) type Outcome<T = ()> = std::result::Result<T, (Failure, i64)>;
 
 /// What `Backend.this` points to.
 struct Opened<G> {
@@ -49,6 +50,11 @@ impl<G: Guest> Opened<G> {
         // Whoever panics here has nobody to hear it.
         let _ = catch_unwind(AssertUnwindSafe(|| self.guest.hear(call)));
     }
+}
+
+/// A text of the interface; zeros inside become spaces.
+pub(crate) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
 fn say(message: *mut abi::Message, text: &str, node: i64) {
@@ -74,13 +80,13 @@ fn caught(work: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        let text = format!("the backend panicked: {}", text.unwrap_or_default());
+        let text = format!("the library panicked: {}", text.unwrap_or_default());
         Err((Failure::device(text), -1))
     })
 }
 
 /// Runs `work`; what goes wrong, panics included, becomes a status and words.
-fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status {
+pub(crate) fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status {
     match caught(work) {
         Ok(()) => abi::OK,
         Err((failure, node)) => {
@@ -94,7 +100,7 @@ fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status
 ///
 /// # Safety
 /// `pointer` is NULL, or its bytes end with a zero and live and stay as they are during `'a`.
-unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
+pub(crate) unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
     if pointer.is_null() {
         return "";
     }
@@ -106,7 +112,7 @@ unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
 ///
 /// # Safety
 /// `pointer` is NULL, or aligned for `T` with `count` items behind it that live and stay as they are during `'a`.
-unsafe fn list<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
+pub(crate) unsafe fn list<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
     if pointer.is_null() || count == 0 {
         return &[];
     }

@@ -1,15 +1,11 @@
 //! What a guest makes of connected nodes, told to the host.
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::c_void;
 
-use super::{Opened, guarded, list, node, tensor};
-use crate::guest::{Change, Guest, NewNode, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
+use super::attributes::Encoded;
+use super::{Opened, c_text, guarded, list, node, tensor};
+use crate::guest::{Change, Guest, NewNode, Subgraph, SubgraphStep, SubgraphTensor};
 use crate::{self as abi, Status};
-
-/// A text of the interface; zeros inside become spaces.
-fn c_text(text: &str) -> CString {
-    CString::new(text.replace('\0', " ")).unwrap_or_default()
-}
 
 /// What the interface says of a subgraph.
 ///
@@ -76,32 +72,7 @@ fn replace(rewrite: &abi::Rewrite, steps: &[usize], with: &NewNode) {
         return;
     };
     let [name, domain, op] = [&with.name, &with.domain, &with.op].map(|t| c_text(t));
-    let attributes = with.attributes.iter();
-    let names: Vec<CString> = attributes.map(|(name, _)| c_text(name)).collect();
-    let texts = with.attributes.iter().map(|(_, values)| match values {
-        NewValues::Texts(texts) => texts.iter().map(|t| c_text(t)).collect(),
-        _ => Vec::new(),
-    });
-    let texts: Vec<Vec<CString>> = texts.collect();
-    let pointers = texts
-        .iter()
-        .map(|list| list.iter().map(|t| t.as_ptr()).collect());
-    let pointers: Vec<Vec<*const c_char>> = pointers.collect();
-    let told = with.attributes.iter().enumerate().map(|(i, (_, values))| {
-        let (kind, count, values): (i32, usize, *const c_void) = match values {
-            NewValues::Ints(list) => (abi::INTS, list.len(), list.as_ptr().cast()),
-            NewValues::Floats(list) => (abi::FLOATS, list.len(), list.as_ptr().cast()),
-            NewValues::Bytes(list) => (abi::BYTES, list.len(), list.as_ptr().cast()),
-            NewValues::Texts(list) => (abi::TEXTS, list.len(), pointers[i].as_ptr().cast()),
-        };
-        abi::Attribute {
-            name: names[i].as_ptr(),
-            kind,
-            count,
-            values,
-        }
-    });
-    let told: Vec<abi::Attribute> = told.collect();
+    let attributes = Encoded::new(&with.attributes);
     let inputs: Vec<usize> = with
         .inputs
         .iter()
@@ -111,8 +82,8 @@ fn replace(rewrite: &abi::Rewrite, steps: &[usize], with: &NewNode) {
         name: name.as_ptr(),
         domain: domain.as_ptr(),
         op: op.as_ptr(),
-        attribute_count: told.len(),
-        attributes: told.as_ptr(),
+        attribute_count: attributes.list.len(),
+        attributes: attributes.list.as_ptr(),
         input_count: inputs.len(),
         inputs: std::ptr::null(),
         output_count: with.outputs.len(),

@@ -29,19 +29,7 @@ fn attribute(b: &NodeBuilder, name: &str, proto: &AttributeProto) -> Result<Opti
     if let Some(tensor) = &proto.t {
         return b.read_tensor(tensor).map(|t| Some(Attribute::Tensor(t)));
     }
-    if let Some(n) = proto.i {
-        return Ok(Some(Attribute::Int(n)));
-    }
-    if let Some(x) = proto.f {
-        return Ok(Some(Attribute::Float(x.into())));
-    }
-    if let Some(bytes) = proto.s {
-        let value = String::from_utf8(bytes.to_vec());
-        return Ok(Some(value.map_or_else(
-            |e| Attribute::Bytes(e.into_bytes()),
-            Attribute::Text,
-        )));
-    }
+    // A draft gives a list of one as a single value, too.
     let ints = proto.ints.ints()?;
     if !ints.is_empty() {
         return Ok(Some(Attribute::Ints(ints)));
@@ -52,5 +40,21 @@ fn attribute(b: &NodeBuilder, name: &str, proto: &AttributeProto) -> Result<Opti
         return Ok(Some(Attribute::Floats(floats)));
     }
     let texts = b.texts(name)?.unwrap_or_default();
-    Ok((!texts.is_empty()).then_some(Attribute::Texts(texts)))
+    if !texts.is_empty() {
+        return Ok(Some(Attribute::Texts(texts)));
+    }
+    if let Some(n) = proto.i {
+        return Ok(Some(Attribute::Int(n)));
+    }
+    if let Some(x) = proto.f {
+        return Ok(Some(Attribute::Float(x.into())));
+    }
+    let Some(bytes) = proto.s else {
+        return Ok(None);
+    };
+    let value = String::from_utf8(bytes.to_vec());
+    Ok(Some(value.map_or_else(
+        |e| Attribute::Bytes(e.into_bytes()),
+        Attribute::Text,
+    )))
 }

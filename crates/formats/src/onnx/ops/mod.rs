@@ -33,6 +33,8 @@ use kilim_core::error::Result;
 use super::builder::NodeBuilder;
 use crate::build::OpTable;
 
+pub use ml::DOMAIN as ML_DOMAIN;
+
 /// Brings a node into the graph.
 pub type MapFn = fn(&mut NodeBuilder) -> Result<()>;
 

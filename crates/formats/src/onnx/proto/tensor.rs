@@ -1,6 +1,7 @@
 //! Tensors, dense and sparse.
 
 use kilim_core::error::Result;
+use kilim_core::tensor::Tensor;
 
 use super::{Field, Message, Numbers, decode};
 
@@ -21,6 +22,8 @@ pub struct TensorProto<'a> {
     pub external_data: Vec<StringEntry<'a>>,
     /// 1 where the data lies in another file.
     pub data_location: i64,
+    /// The tensor itself, in the place of all fields but the name. No file has it.
+    pub made: Option<Tensor>,
 }
 
 impl<'a> TensorProto<'a> {

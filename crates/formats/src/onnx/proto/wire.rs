@@ -153,6 +153,11 @@ impl<'a> Reader<'a> {
 pub struct Numbers<'a>(Vec<Field<'a>>);
 
 impl<'a> Numbers<'a> {
+    /// Numbers that no file has.
+    pub fn of(numbers: impl Iterator<Item = Field<'a>>) -> Numbers<'a> {
+        Numbers(numbers.collect())
+    }
+
     /// Appends one number, or a packed run of them.
     pub fn push(&mut self, field: Field<'a>) {
         self.0.push(field);

@@ -2,6 +2,7 @@
 
 mod attention;
 mod bodies;
+mod draft;
 mod garbage;
 mod microsoft;
 mod structure;

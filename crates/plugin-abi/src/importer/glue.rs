@@ -1,0 +1,105 @@
+//! The functions of the C interface for an [`Importer`].
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::guest::{File, Graph, Importer, Operation};
+use super::{self as raw};
+use crate::glue::attributes::Encoded;
+pub(super) use crate::glue::c_text;
+use crate::glue::{guarded, list, text};
+use crate::guest::{Failure, Result};
+use crate::{self as abi, Status};
+
+/// Room for what Kilim says.
+const TEXT: usize = 1024;
+
+/// The table of an importer.
+pub const fn table<I: Importer>() -> raw::Importer {
+    raw::Importer {
+        version: raw::VERSION,
+        size: size_of::<raw::Importer>() as u32,
+        this: std::ptr::null_mut(),
+        probe: Some(probe::<I>),
+        load: Some(load::<I>),
+    }
+}
+
+unsafe extern "C" fn probe<I: Importer>(
+    _this: *mut c_void,
+    head: *const c_void,
+    count: usize,
+    name: *const c_char,
+) -> i32 {
+    // SAFETY: Kilim gives as many bytes as it says, and a name that ends with a zero.
+    let (head, name) = unsafe { (list(head.cast(), count), text(name)) };
+    // A format that panics at a file does not know it.
+    let known = catch_unwind(AssertUnwindSafe(|| I::probe(head, name)));
+    known.unwrap_or(false).into()
+}
+
+unsafe extern "C" fn load<I: Importer>(
+    _this: *mut c_void,
+    file: *const raw::File,
+    graph: *const raw::Graph,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: both are Kilim's and live during the call.
+        let (file, mut graph) = unsafe { (&*file, Graph { raw: &*graph }) };
+        // SAFETY: the file has as many bytes as it says, and a name that ends with a zero.
+        let (bytes, name) = unsafe { (list(file.bytes.cast(), file.byte_count), text(file.name)) };
+        let file = File {
+            name,
+            bytes,
+            raw: file,
+        };
+        I::load(&file, &mut graph).map_err(|failure| (failure, -1))
+    })
+}
+
+/// Calls a function of Kilim's that may have words for why it fails.
+pub(super) fn told(call: impl FnOnce(*mut abi::Message) -> Status) -> Result {
+    let mut room = vec![0u8; TEXT];
+    let mut message = abi::Message {
+        text: room.as_mut_ptr().cast(),
+        capacity: room.len(),
+        node: -1,
+    };
+    let status = call(&raw mut message);
+    if status == abi::OK {
+        return Ok(());
+    }
+    let text = CStr::from_bytes_until_nul(&room).unwrap_or_default();
+    Err(Failure {
+        status,
+        text: text.to_string_lossy().into_owned(),
+    })
+}
+
+/// A node in the form of the interface, during a call.
+pub(super) fn operation(
+    node: &Operation,
+    call: impl FnOnce(*const raw::Operation) -> Result,
+) -> Result {
+    let [name, domain, op] = [&node.name, &node.domain, &node.op].map(|t| c_text(t));
+    let attributes = Encoded::new(&node.attributes);
+    let names = |list: &[String]| -> Vec<CString> { list.iter().map(|t| c_text(t)).collect() };
+    let (inputs, outputs) = (names(&node.inputs), names(&node.outputs));
+    let starts = |list: &[CString]| -> Vec<*const c_char> {
+        list.iter().map(|name| name.as_ptr()).collect()
+    };
+    let (input_names, output_names) = (starts(&inputs), starts(&outputs));
+    let told = raw::Operation {
+        name: name.as_ptr(),
+        domain: domain.as_ptr(),
+        op: op.as_ptr(),
+        attribute_count: attributes.list.len(),
+        attributes: attributes.list.as_ptr(),
+        input_count: input_names.len(),
+        inputs: input_names.as_ptr(),
+        output_count: output_names.len(),
+        outputs: output_names.as_ptr(),
+    };
+    call(&raw const told)
+}
