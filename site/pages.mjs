@@ -32,8 +32,15 @@ export const SECTIONS = [
     ],
   },
   {
-    title: 'Authors of backends',
-    pages: ['docs/backends.md', 'docs/page-backends.md', 'docs/attributes.md', 'docs/placement.md', 'docs/evidence.md'],
+    title: 'Authors of backends and formats',
+    pages: [
+      'docs/backends.md',
+      'docs/page-backends.md',
+      'docs/importers.md',
+      'docs/attributes.md',
+      'docs/placement.md',
+      'docs/evidence.md',
+    ],
   },
   {
     title: 'Examples',
@@ -48,6 +55,7 @@ export const SECTIONS = [
       'plugin-c/README',
       'plugin-rust/README',
       'plugin-device/README',
+      'importer-rust/README',
     ].map((name) => `examples/${name}.md`),
   },
   { title: 'Kilim itself', pages: ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/bench.md', 'CHANGELOG.md'] },
