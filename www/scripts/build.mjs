@@ -43,6 +43,7 @@ const parts = [
   'quantized',
   'more',
   'rest',
+  'seldom',
 ];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),

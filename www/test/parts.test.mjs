@@ -18,6 +18,7 @@ const PARTS = [
   'ncnn',
   'quantized',
   'rest',
+  'seldom',
   'shaders',
   'speech',
   'tengine',

@@ -42,10 +42,12 @@ import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
-const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}): Part[] => [
+const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Part[] => [
   ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
   // What makes the spectrum.
   ...(logMel === undefined ? [] : (['speech'] as const)),
+  // What stands between Kilim and a backend of the page.
+  ...(brought === undefined ? [] : (['seldom'] as const)),
 ];
 
 /** Imports a module of the package. */
@@ -195,8 +197,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         const ahead = request.own ? early : undefined;
         ahead?.fetch(partsOfName(nameOf(request.source)));
         const picking = pick(request.options).then(async (picked) => {
-          ahead?.fetch(partsOf(picked.backends, request.options));
-          await (await started).require(partsOf(picked.backends, request.options));
+          ahead?.fetch(partsOf(picked.backends, request.options, request.brought));
+          await (await started).require(partsOf(picked.backends, request.options, request.brought));
           return picked;
         });
         picking.catch(() => undefined);

@@ -29,7 +29,7 @@ const TENGINE = '\x02\0\0\0\0\0';
 const OF_GGUF: Part[] = ['gguf', 'language', 'quantized'];
 
 /** What Whisper files of whisper.cpp need, whose matrices are packed as those of GGUF files, and their first letters. */
-const OF_GGML = OF_GGUF;
+const OF_GGML: Part[] = [...OF_GGUF, 'seldom'];
 const GGML = 'lmgg';
 
 /** What archives begin with: those that are read are packages of onert. */
@@ -62,7 +62,7 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (nodes.startsWith('GGUF')) return OF_GGUF;
   if (nodes.startsWith(GGML)) return OF_GGML;
-  if (nodes.startsWith(ARCHIVE)) return ['tflite'];
+  if (nodes.startsWith(ARCHIVE)) return ['tflite', 'seldom'];
   if (SETTINGS.test(nodes)) return OF_SETTINGS;
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];

@@ -16,4 +16,5 @@ export const places: Places = {
   quantized: () => new URL('./kilim.relaxed.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.relaxed.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.relaxed.rest.wasm', import.meta.url),
+  seldom: () => new URL('./kilim.relaxed.seldom.wasm', import.meta.url),
 };

@@ -16,4 +16,5 @@ export const places: Places = {
   quantized: () => new URL('./kilim.simd.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.simd.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.simd.rest.wasm', import.meta.url),
+  seldom: () => new URL('./kilim.simd.seldom.wasm', import.meta.url),
 };

@@ -16,4 +16,5 @@ export const places: Places = {
   quantized: () => new URL('./kilim.threads.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.threads.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.threads.rest.wasm', import.meta.url),
+  seldom: () => new URL('./kilim.threads.seldom.wasm', import.meta.url),
 };

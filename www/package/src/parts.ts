@@ -21,6 +21,7 @@ export const PARTS = [
   'quantized',
   'more',
   'rest',
+  'seldom',
 ] as const;
 export type Part = (typeof PARTS)[number];
 

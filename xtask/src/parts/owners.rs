@@ -20,6 +20,7 @@ pub const PARTS: &[&str] = &[
     "quantized",
     "more",
     "rest",
+    "seldom",
 ];
 const GPU: usize = 0;
 /// Kernels of WebGPU that networks for pictures do not run, with their shaders.
@@ -39,18 +40,17 @@ const QUANTIZED: usize = 11;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
 const MORE: usize = 12;
 const REST: usize = 13;
+/// What few pages ask for by a call or a file of its own, and nothing else does.
+const SELDOM: usize = 14;
 
 /// What the names of functions hold that read one format, with the part that they are.
 const FORMATS: &[(&str, usize)] = &[
     ("kilim_formats::flatbuffer", TFLITE),
     ("kilim_formats::mnn", MNN),
     ("kilim_formats::ncnn", NCNN),
-    ("kilim_formats::nnpackage", TFLITE),
     ("kilim_formats::ort", TFLITE),
     ("kilim_formats::tengine", TENGINE),
     ("kilim_formats::tnn", TNN),
-    ("kilim_formats::zip", TFLITE),
-    ("miniz_oxide", TFLITE),
     ("tflite", TFLITE),
 ];
 
@@ -96,10 +96,23 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
-/// What the names of functions hold that read GGUF files, their tokenizers included, models of transformers, whose networks are the same, and
-/// Whisper files of ggml, whose numbers are packed alike.
-const OF_GGUF: &[&str] = &[
+/// What the names of functions hold that stand between Kilim and backends and importers of the page, that read Whisper files of ggml,
+/// zipped packages, and numbers of GGUF files that lie on grids.
+const OF_FEW: &[&str] = &[
+    "adler2",
+    "blocks::gridded",
     "kilim_formats::ggml",
+    "kilim_formats::nnpackage",
+    "kilim_formats::onnx::draft",
+    "kilim_formats::zip",
+    "kilim_speech::ggml",
+    "kilim_web::backend",
+    "kilim_web::draft",
+    "miniz_oxide",
+];
+
+/// What the names of functions hold that read GGUF files, their tokenizers included, and models of transformers, whose networks are the same.
+const OF_GGUF: &[&str] = &[
     "kilim_formats::gguf",
     "kilim_formats::language",
     "kilim_formats::safetensors",
@@ -148,7 +161,13 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if of_gpu && !piece {
                 return Some(GPU);
             }
-            for (names, part) in [(OF_GGUF, GGUF), (SPOKEN, SPEECH), (WORDS, TEXT)] {
+            let named = [
+                (OF_FEW, SELDOM),
+                (OF_GGUF, GGUF),
+                (SPOKEN, SPEECH),
+                (WORDS, TEXT),
+            ];
+            for (names, part) in named {
                 let is_of = names.iter().any(|of| name.contains(of));
                 if is_of && (piece || binary.sizes[own] > SMALL) {
                     return Some(part);
@@ -223,7 +242,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     owners
 }
 
-/// A function that only WebGPU's parts call belongs to one of them.
+/// A function that only WebGPU's parts call, or only what few pages ask for, belongs to them.
 fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
     let callers = binary.callers();
     loop {
@@ -236,6 +255,7 @@ fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
             let by: BTreeSet<_> = by.collect();
             let part = match by.iter().copied().collect::<Vec<_>>()[..] {
                 [Some(GPU)] => GPU,
+                [Some(SELDOM)] => SELDOM,
                 [Some(SHADERS)] | [Some(GPU), Some(SHADERS)] => SHADERS,
                 _ => continue,
             };
