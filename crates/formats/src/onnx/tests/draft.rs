@@ -71,7 +71,8 @@ fn operators_are_found_by_the_table_of_onnx() -> Result<()> {
     assert_eq!(operators, ["Mul", "LeakyRelu", "Concat"]);
     assert_eq!(names(&graph, &graph.outputs), ["y"]);
     let y = graph.value(graph.outputs[0]).fact.shape.clone();
-    assert_eq!(y, Some(Shape(vec![Dim::Symbol("n".into()), Dim::Known(6)])));
+    // The size of a value that is used before it is written is known when the session has put the nodes in order.
+    assert_eq!(y, Some(Shape(vec![Dim::Symbol("n".into()), Dim::Unknown])));
     Ok(())
 }
 
