@@ -1,6 +1,6 @@
 //! Backends and importers in libraries of their own, behind the C interface of `include/kilim_backend.h`.
 //!
-//! `search` finds and opens a library, `trial` finds out which libraries crash. `backend` makes a [`kilim_core::Backend`] of
+//! `search` finds and opens a library, `opened` is one that the loader has, `trial` finds out which libraries crash. `backend` makes a [`kilim_core::Backend`] of
 //! one: `description` is what it says of itself, `options` what users can ask of it, `operators` what it brings, `rewrite` what it makes of connected nodes, `context` a
 //! session's part of it, `executable` runs stages, `host` has what these share with the host, `memory` has the blocks that these lie in, `kept` the tensors that outlive
 //! them, `user_memory` those in memory of the user's. `encode` puts nodes into C, `stage` stages, `attributes` what an operator
@@ -23,6 +23,7 @@ mod importer;
 mod kept;
 mod library;
 mod memory;
+mod opened;
 mod operators;
 mod options;
 mod rewrite;

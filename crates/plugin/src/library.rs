@@ -7,6 +7,7 @@ use kilim_core::ids::KernelIndex;
 use kilim_core::{Error, ErrorCode, Result};
 use kilim_plugin_abi::{self as abi, Status};
 
+use crate::opened::Opened;
 use crate::trial;
 
 /// Bytes of the interface up to the last function that every backend has.
@@ -23,7 +24,7 @@ pub struct Library {
     pub table: abi::Backend,
     destroy: abi::Destroy,
     /// Unloaded last.
-    _library: libloading::Library,
+    _library: Opened,
 }
 
 // SAFETY: the interface allows its shared functions to be called from any thread; the table is never
@@ -61,7 +62,7 @@ impl Library {
 
     fn load(file: &Path) -> Result<Library> {
         // SAFETY: the user names the folder whose libraries are run; loading runs their initialisers.
-        let library = unsafe { libloading::Library::new(file) }
+        let library = unsafe { Opened::new(file) }
             .map_err(|e| no_backend(file, &format!("cannot be loaded: {e}")))?;
         let missing =
             |e: libloading::Error| no_backend(file, "is not the library of a backend").with_hint(e);

@@ -2,6 +2,7 @@
 //! takes nothing along.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kilim_core::{Error, ErrorCode, Result};
@@ -13,6 +14,15 @@ pub const VARIABLE: &str = "KILIM_BACKEND_TRIAL";
 /// How long a trial may take where the variable says nothing.
 #[cfg(target_os = "linux")]
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// Held while a library is opened or closed, and while a copy of this process is made: a copy that is made while another thread
+/// changes the loader's lists has them half changed.
+static LOADER: Mutex<()> = Mutex::new(());
+
+/// The loader for one thread alone.
+pub fn loader() -> MutexGuard<'static, ()> {
+    LOADER.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How a trial ended that was not survived.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,8 +64,6 @@ pub fn passed<T>(file: &Path, what: &str, load: impl Fn() -> Result<T>) -> Resul
 /// a library needs; elsewhere nothing is tried.
 #[cfg(target_os = "linux")]
 fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
-    use std::sync::{Mutex, PoisonError};
-
     static SURVIVED: Mutex<Vec<Version>> = Mutex::new(Vec::new());
 
     let said = std::env::var(VARIABLE).unwrap_or_default();
@@ -118,9 +126,13 @@ fn in_a_copy(limit: Duration, work: impl FnOnce()) -> Result<(), End> {
     }
     // SAFETY: both were opened above, and belong to nobody else.
     let [mut done, doing] = ends.map(|end| unsafe { File::from_raw_fd(end) });
+    let alone = loader();
     // SAFETY: the copy ends in `_exit`, which runs nothing of this process's. The C library makes its
     // allocator and its loader usable in it.
-    match unsafe { libc::fork() } {
+    let forked = unsafe { libc::fork() };
+    // The copy has a lock of its own, which its one thread holds.
+    drop(alone);
+    match forked {
         // No process, no trial.
         -1 => Ok(()),
         0 => {

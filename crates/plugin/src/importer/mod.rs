@@ -13,6 +13,7 @@ use kilim_plugin_abi::{Host, Status};
 
 use crate::encode::c_text;
 use crate::library::{Message, no_library};
+use crate::opened::Opened;
 use crate::trial;
 use taking::Taking;
 
@@ -23,7 +24,7 @@ pub struct LibraryImporter {
     probe: abi::Probe,
     load: abi::Load,
     /// Unloaded last.
-    _library: libloading::Library,
+    _library: Opened,
 }
 
 impl LibraryImporter {
@@ -41,8 +42,8 @@ impl LibraryImporter {
     fn new(id: &str, file: &Path) -> Result<LibraryImporter> {
         let wrong = |what: &str| no_library(ErrorCode::InvalidValue, file, what);
         // SAFETY: the user names the folder whose libraries are run; loading runs their initialisers.
-        let library = unsafe { libloading::Library::new(file) }
-            .map_err(|e| wrong(&format!("cannot be loaded: {e}")))?;
+        let library =
+            unsafe { Opened::new(file) }.map_err(|e| wrong(&format!("cannot be loaded: {e}")))?;
         let missing = |e| wrong("is not the library of an importer").with_hint(e);
         // SAFETY: a function of this name has this type; that is the interface.
         let create = unsafe { library.get::<abi::Create>(b"kilim_importer\0") }.map_err(missing)?;
