@@ -4,8 +4,8 @@ use super::{Counts, conformance, counted, rare, tell_material};
 use crate::setup;
 use anyhow::Result;
 
-/// What ends the names of the tests that compute whole suites by shaders. A browser without a GPU compiles some thousand of them,
-/// which takes longer than all other tests in it.
+/// What ends the names of the tests that compute whole suites by shaders. They take minutes in a browser without a GPU, which
+/// compiles each shader for the CPU.
 const ON_WEBGPU: &str = "suite_on_webgpu";
 
 /// The shaders, and what gives them to the browser.
