@@ -44,6 +44,7 @@ const parts = [
   'more',
   'rest',
   'seldom',
+  'several',
 ];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),

@@ -10,13 +10,14 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
   ['pictures, ONNX, CPU', [], 345],
-  ['pictures, ONNX, WebGPU', ['gpu'], 426],
+  ['pictures, ONNX, WebGPU', ['gpu', 'several'], 426],
   ['pictures, TFLite, CPU', ['tflite'], 406],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 502],
   ['language, ONNX, CPU', ['language', 'quantized'], 551],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 615, ['text.js']],
   ['text, GGUF, CPU', ['gguf', 'language', 'text', 'quantized'], 671, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 636, ['speech.js']],
+  ['language, ONNX, WebGPU', ['gpu', 'several', 'shaders', 'language', 'quantized'], 700],
   ["onnxruntime's interface, ONNX, CPU", [], 355, ['ort.js']],
   [
     'everything',
@@ -36,6 +37,7 @@ const PAGES = [
       'more',
       'rest',
       'seldom',
+      'several',
     ],
     1572,
     ['local.js'],

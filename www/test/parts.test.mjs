@@ -7,6 +7,7 @@ import { launch, open, repository, www } from './support/browser.mjs';
 import { graph, model } from './support/onnx.mjs';
 import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
+import { TRANSFORMERS } from '../scripts/profile/language.mjs';
 
 const dist = join(www, 'dist', 'kilim');
 const PARTS = [
@@ -19,6 +20,7 @@ const PARTS = [
   'quantized',
   'rest',
   'seldom',
+  'several',
   'shaders',
   'speech',
   'tengine',
@@ -167,6 +169,31 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
     ],
   ]);
   assert.ok(rare.fetched.includes('kilim.simd.shaders.wasm'), String(rare.fetched));
+});
+
+// What `scripts/pages.mjs` weighs is what pages fetch.
+test('a page fetches the parts of its models and backends, and no others', async () => {
+  const relu = model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N', 2, 2]]] });
+  // An encoder whose inputs have fixed sizes.
+  const [, , [fixedEncoder]] = TRANSFORMERS;
+  const kinds = [
+    ['pictures on WebGPU', digits, { backends: ['wgpu', 'cpu'] }, ['gpu', 'several']],
+    ['layers on a backend of the page', relu, { backends: ['own', 'cpu'] }, ['seldom', 'several']],
+    ['quantised TFLite', [...references('tflite').get('conv_int8_per_channel/model.tflite')], {}, ['quantized', 'tflite']],
+    ['language on WebGPU', [...fixedEncoder], { backends: ['wgpu', 'cpu'] }, ['gpu', 'language', 'quantized', 'several', 'shaders']],
+  ];
+  for (const [kind, bytes, options, parts] of kinds) {
+    const { seen, fetched } = await inPage(
+      [['/shared/', join(www, 'fixtures', 'shared')]],
+      ([bytes, options]) => {
+        kilim.registerBackend('own', new URL('/shared/backend.js', location.href));
+        return attempt(bytes, zeros, options);
+      },
+      [bytes, options],
+    );
+    assert.ok(Array.isArray(seen), `${kind}: ${JSON.stringify(seen)}`);
+    assert.deepEqual(fetched, [...parts.map((part) => `kilim.simd.${part}.wasm`), 'kilim.simd.wasm'].sort(), kind);
+  }
 });
 
 test('what a file shows to be needed comes before the runtime calls for it', async () => {

@@ -43,11 +43,11 @@ import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
 const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Part[] => [
-  ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
+  ...(backends.includes('wgpu') ? (['gpu', 'several'] as const) : []),
   // What makes the spectrum.
   ...(logMel === undefined ? [] : (['speech'] as const)),
   // What stands between Kilim and a backend of the page.
-  ...(brought === undefined ? [] : (['seldom'] as const)),
+  ...(brought === undefined ? [] : (['seldom', 'several'] as const)),
 ];
 
 /** Imports a module of the package. */

@@ -17,4 +17,5 @@ export const places: Places = {
   more: () => new URL('./kilim.relaxed.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.relaxed.rest.wasm', import.meta.url),
   seldom: () => new URL('./kilim.relaxed.seldom.wasm', import.meta.url),
+  several: () => new URL('./kilim.relaxed.several.wasm', import.meta.url),
 };

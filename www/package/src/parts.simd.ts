@@ -17,4 +17,5 @@ export const places: Places = {
   more: () => new URL('./kilim.simd.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.simd.rest.wasm', import.meta.url),
   seldom: () => new URL('./kilim.simd.seldom.wasm', import.meta.url),
+  several: () => new URL('./kilim.simd.several.wasm', import.meta.url),
 };

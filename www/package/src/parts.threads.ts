@@ -17,4 +17,5 @@ export const places: Places = {
   more: () => new URL('./kilim.threads.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.threads.rest.wasm', import.meta.url),
   seldom: () => new URL('./kilim.threads.seldom.wasm', import.meta.url),
+  several: () => new URL('./kilim.threads.several.wasm', import.meta.url),
 };

@@ -22,6 +22,7 @@ export const PARTS = [
   'more',
   'rest',
   'seldom',
+  'several',
 ] as const;
 export type Part = (typeof PARTS)[number];
 

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { references } from '../../test/support/references.mjs';
+import { BROUGHT } from './brought.mjs';
 import { installGpu } from './gpu.mjs';
 import { TRANSFORMERS } from './language.mjs';
 import { PICTURES } from './models.mjs';
@@ -256,15 +257,24 @@ const profile = {
     await inside(glue);
   }),
 };
+profile.brought = await passed(async (glue) => {
+  const options = { backends: ['page', 'cpu'], brought: [BROUGHT] };
+  for (const [name, bytes, runs] of PICTURES) {
+    await use(glue, bytes, runs, options);
+    if (!name.startsWith('dense')) await use(glue, bytes, runs, { ...options, pins: ['op:Conv=page'] });
+  }
+  // A backend without help has to take all, or says what it does not.
+  await use(glue, digits, [[1, 1, 28, 28]], { backends: ['page'], brought: [BROUGHT] }).catch((error) => String(error.message));
+});
 profile.transformers = await passed(async (glue) => {
   for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs);
 });
 profile.text = await passed(words);
 profile.speech = await passed(speech);
 installGpu();
+const gpu = { backends: ['wgpu', 'cpu'] };
 profile.gpu = await passed(async (glue) => {
-  for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, { backends: ['wgpu', 'cpu'] });
-  for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], { backends: ['wgpu', 'cpu'] });
+  for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, gpu);
   await use(
     glue,
     digits,
@@ -272,8 +282,18 @@ profile.gpu = await passed(async (glue) => {
       [1, 1, 28, 28],
       [3, 1, 28, 28],
     ],
-    { backends: ['wgpu', 'cpu'] },
+    gpu,
   );
+});
+profile.gpu_tflite = await passed(async (glue) => {
+  for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], gpu);
+});
+profile.gpu_quantized = await passed(async (glue) => {
+  for (const [, bytes, runs] of QUANTIZED) await use(glue, bytes, runs, gpu, picture);
+  for (const [, bytes, dims] of TFLITE_QUANTIZED) await use(glue, bytes, [dims], gpu, picture);
+});
+profile.gpu_transformers = await passed(async (glue) => {
+  for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs, gpu);
 });
 writeFileSync(
   out,

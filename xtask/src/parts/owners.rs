@@ -21,6 +21,7 @@ pub const PARTS: &[&str] = &[
     "more",
     "rest",
     "seldom",
+    "several",
 ];
 const GPU: usize = 0;
 /// Kernels of WebGPU that networks for pictures do not run, with their shaders.
@@ -42,6 +43,8 @@ const MORE: usize = 12;
 const REST: usize = 13;
 /// What few pages ask for by a call or a file of its own, and nothing else does.
 const SELDOM: usize = 14;
+/// What cuts a graph among backends: pages with WebGPU and those with backends of their own need it.
+const SEVERAL: usize = 15;
 
 /// What the names of functions hold that read one format, with the part that they are.
 const FORMATS: &[(&str, usize)] = &[
@@ -152,7 +155,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             let piece = is_piece(name);
             // The name of a piece may be that of another function with the same body.
             let of_gpu = ["wgpu", "naga"].iter().any(|krate| name.contains(krate));
-            if of_gpu && entered("gpu", f) {
+            if of_gpu && (entered("gpu", f) || entered("gpu_tflite", f)) {
                 return Some(GPU);
             }
             if KERNELS.iter().any(|of| name.contains(of)) {
@@ -190,6 +193,9 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if let Some((_, part)) = FORMATS.iter().find(|(of, _)| name.contains(of) && !asks) {
                 return Some(*part);
             }
+            if let Some(owner) = of_backends(f, &entered) {
+                return owner;
+            }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.
                 let others = [
@@ -222,8 +228,6 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 ("text", TEXT),
                 ("speech", SPEECH),
                 ("gguf", GGUF),
-                // Not of WebGPU itself: any model may come this way.
-                ("gpu", MORE),
             ];
             if let Some((_, part)) = kinds.iter().find(|(run, _)| entered(run, f)) {
                 return Some(*part);
@@ -240,6 +244,68 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
         .collect();
     follow(binary, &mut owners);
     owners
+}
+
+/// Kinds of runs on the CPU alone.
+const ON_CPU: &[&str] = &[
+    "tflite_pictures",
+    "tflite",
+    "quantized_pictures",
+    "tflite_quantized",
+    "quantized",
+    "language",
+    "transformers",
+    "text",
+    "speech",
+    "gguf",
+];
+
+/// Kinds of runs on WebGPU beside `gpu`, with those on the CPU of the same models, and the part of what they alone enter.
+const ON_GPU: &[(&str, &[&str], usize)] = &[
+    (
+        "gpu_tflite",
+        &["tflite_pictures", "tflite", "tflite_quantized"],
+        GPU,
+    ),
+    (
+        "gpu_quantized",
+        &[
+            "quantized_pictures",
+            "tflite_quantized",
+            "quantized",
+            "tflite",
+        ],
+        SHADERS,
+    ),
+    (
+        "gpu_transformers",
+        &[
+            "transformers",
+            "language",
+            "quantized",
+            "quantized_pictures",
+        ],
+        SHADERS,
+    ),
+];
+
+/// The part of a function that runs with other backends than the CPU's entered, if it was one of them. Few functions are entered by runs of
+/// other kinds as well: those are the core's, since one of them would have a page fetch the whole part of that kind.
+fn of_backends(f: u32, entered: &impl Fn(&str, u32) -> bool) -> Option<Option<usize>> {
+    let on_cpu = |runs: &[&str]| runs.iter().any(|run| entered(run, f));
+    let (gpu, brought) = (entered("gpu", f), entered("brought", f));
+    if gpu || brought {
+        let part = match (gpu, brought) {
+            (true, true) => SEVERAL,
+            (true, false) => GPU,
+            (false, _) => SELDOM,
+        };
+        return Some((!on_cpu(ON_CPU)).then_some(part));
+    }
+    ON_GPU.iter().find_map(|(run, own, part)| {
+        let alone = entered(run, f) && !on_cpu(own);
+        alone.then(|| (!on_cpu(ON_CPU)).then_some(*part))
+    })
 }
 
 /// A function that only WebGPU's parts call, or only what few pages ask for, belongs to them.
