@@ -1,21 +1,20 @@
 import { KilimError, load } from 'kilim';
-import type { Backend, LoadOptions, ModelSource, Session } from 'kilim';
+import type { Session } from 'kilim';
 import digits from '../../../assets/digits.onnx?url';
+import { Bench } from './bench/bench.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
+import { placement } from './graph/placement.js';
 import { Inputs } from './inputs.js';
-import { Outputs } from './outputs.js';
 import { memory } from './memory.js';
-import { placement, summary } from './placement.js';
+import { optionsOf } from './model.js';
+import type { Choice, Model, OpenModel, Panel } from './model.js';
+import { Outputs } from './outputs.js';
 import { showProgress } from './progress.js';
+import { summary } from './summary.js';
+import { startTabs } from './tabs.js';
 import { switchTheme } from './theme.js';
 import { Times } from './times.js';
-
-interface Model {
-  label: string;
-  source: ModelSource;
-  externalData: Record<string, Blob>;
-}
 
 const DIGITS: Model = { label: 'Handwritten digits', source: new URL(digits, document.baseURI), externalData: {} };
 
@@ -27,16 +26,12 @@ const times = new Times();
 byId('outputs').append(outputs.element);
 byId('times').append(times.element);
 
-/** A model that is loaded, and how. */
-interface Shown {
-  model: Model;
-  choice: Choice;
-  session: Session;
-  inputs: Inputs;
-}
+/** The parts of the page with a tab of their own, by the ids of their panels. */
+const panels: Record<string, Panel> = { 'panel-bench': new Bench() };
+for (const [id, panel] of Object.entries(panels)) byId(id).append(panel.element);
 
 /** What the page shows. It stays until another model has been loaded. */
-let shown: Shown | undefined;
+let shown: OpenModel | undefined;
 let loading: { model: Model; controller: AbortController } | undefined;
 /** A run is under way; `again` asks for one more when it is done. */
 let running = false;
@@ -59,12 +54,6 @@ function clearError(of: Cause): void {
 
 const inputError = (error: unknown) => showError(error, 'input');
 
-/** The fields of "Run on". */
-interface Choice {
-  backends: string;
-  strict: boolean;
-}
-
 const strictField = byId<HTMLInputElement>('strict');
 const backendFields = [...document.querySelectorAll<HTMLInputElement>('input[name=backends]')];
 
@@ -75,10 +64,6 @@ function chosen(): Choice {
 function choose({ backends, strict }: Choice): void {
   for (const field of backendFields) field.checked = field.value === backends;
   strictField.checked = strict;
-}
-
-function optionsOf({ backends, strict }: Choice): LoadOptions {
-  return backends === 'auto' ? { strict } : { strict, backends: backends.split(',') as Backend[] };
 }
 
 async function open(model: Model): Promise<void> {
@@ -124,13 +109,15 @@ function changed(live: boolean): void {
 async function show(model: Model, choice: Choice, session: Session): Promise<void> {
   shown?.session.close();
   const inputs = new Inputs(session.inputs, changed, inputError);
-  shown = { model, choice, session, inputs };
+  const opened = { model, choice, session, inputs };
+  shown = opened;
   byId('model-name').textContent = model.label;
   byId('inputs').replaceChildren(inputs.element);
   runButton.disabled = profileButton.disabled = false;
   waitForRun();
   times.clear();
   showReport();
+  for (const panel of Object.values(panels)) panel.show(opened);
   if (model === DIGITS) await inputs.greet();
 }
 
@@ -255,5 +242,6 @@ addEventListener('drop', (event) => {
   void take([...(event.dataTransfer?.files ?? [])]);
 });
 
+startTabs(byId('tabs'));
 switchTheme();
 void open(DIGITS);

@@ -3,7 +3,7 @@ import { loadText } from 'kilim/text';
 import type { Conversation, Generated, GenerateOptions, TextModel } from 'kilim/text';
 import { byId, el, formatTime } from './dom.js';
 import { chooseFolders, showError } from './folders.js';
-import { summary } from './placement.js';
+import { summary } from './summary.js';
 import { switchTheme } from './theme.js';
 
 const sendButton = byId<HTMLButtonElement>('send');
