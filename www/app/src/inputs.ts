@@ -3,7 +3,8 @@ import type { DType, Port } from 'kilim';
 import { el } from './dom.js';
 import { Pad } from './pad.js';
 import { optionsFor, readPicture } from 'kilim/pictures';
-import { NORMALISATIONS, guessNormalisation, pictureTensor, rangeOf } from './picture.js';
+import type { GivenInput } from './code/given.js';
+import { NORMALISATIONS, guessNormalisation, pictureOptions, pictureTensor, rangeOf } from './picture.js';
 import type { Layout, Normalisation } from './picture.js';
 
 type Source = 'draw' | 'picture' | 'random' | 'zeros' | 'number';
@@ -26,6 +27,11 @@ export class Inputs {
   /** @throws KilimError where an input is not filled in. */
   feeds(): Record<string, Tensor> {
     return Object.fromEntries(this.#fields.map((field) => [field.port.name, field.tensor()]));
+  }
+
+  /** What each input is given, without its elements. */
+  given(): GivenInput[] {
+    return this.#fields.map((field) => field.given());
   }
 
   /** Takes a picture into the first input that can hold one; false where there is none. */
@@ -142,7 +148,13 @@ class Field {
     if (this.#source === 'random') return this.#random(dims, count);
     if (this.#source === 'draw' && this.#pad) return this.#drawing(dims, count, this.#pad.pixels());
     if (!this.#picture) throw new KilimError('INPUT', `choose a picture for the input \`${this.port.name}\``, { input: this.port.name });
-    return pictureTensor(this.#picture, this.#type, dims, this.#layoutChoice, this.#normalisation);
+    return pictureTensor(this.#picture, dims, pictureOptions(this.#type, dims, this.#layoutChoice, this.#normalisation));
+  }
+
+  given(): GivenInput {
+    const dims = this.#dims.map((dim) => dim());
+    const picture = this.#source === 'picture' && pictureOptions(this.#type, dims, this.#layoutChoice, this.#normalisation);
+    return { port: this.port, type: this.#type, dims, ...(picture && { picture }) };
   }
 
   async greet(): Promise<void> {

@@ -2,6 +2,7 @@ import { KilimError, load } from 'kilim';
 import type { Session } from 'kilim';
 import digits from '../../../assets/digits.onnx?url';
 import { Bench } from './bench/bench.js';
+import { Code } from './code/code.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
 import { placement } from './graph/placement.js';
@@ -27,7 +28,8 @@ byId('outputs').append(outputs.element);
 byId('times').append(times.element);
 
 /** The parts of the page with a tab of their own, by the ids of their panels. */
-const panels: Record<string, Panel> = { 'panel-bench': new Bench() };
+const code = new Code();
+const panels: Record<string, Panel> = { 'panel-bench': new Bench(), 'panel-code': code };
 for (const [id, panel] of Object.entries(panels)) byId(id).append(panel.element);
 
 /** What the page shows. It stays until another model has been loaded. */
@@ -101,6 +103,7 @@ async function open(model: Model): Promise<void> {
 
 function changed(live: boolean): void {
   clearError('input');
+  code.refresh();
   if (live) void run();
   else waitForRun();
 }
