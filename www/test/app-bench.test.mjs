@@ -2,9 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { appPage, launchApp } from './support/app.mjs';
-
-const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+import { ISOLATED, appPage, launchApp } from './support/app.mjs';
 
 let app;
 before(async () => {

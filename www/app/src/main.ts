@@ -5,7 +5,7 @@ import { Bench } from './bench/bench.js';
 import { Code } from './code/code.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
-import { placement } from './graph/placement.js';
+import { GraphView } from './graph/graph.js';
 import { Inputs } from './inputs.js';
 import { memory } from './memory.js';
 import { optionsOf } from './model.js';
@@ -29,7 +29,8 @@ byId('times').append(times.element);
 
 /** The parts of the page with a tab of their own, by the ids of their panels. */
 const code = new Code();
-const panels: Record<string, Panel> = { 'panel-bench': new Bench(), 'panel-code': code };
+const graph = new GraphView(() => void profile());
+const panels: Record<string, Panel> = { graph, 'panel-bench': new Bench(), 'panel-code': code };
 for (const [id, panel] of Object.entries(panels)) byId(id).append(panel.element);
 
 /** What the page shows. It stays until another model has been loaded. */
@@ -119,8 +120,8 @@ async function show(model: Model, choice: Choice, session: Session): Promise<voi
   runButton.disabled = profileButton.disabled = false;
   waitForRun();
   times.clear();
-  showReport();
   for (const panel of Object.values(panels)) panel.show(opened);
+  showReport();
   if (model === DIGITS) await inputs.greet();
 }
 
@@ -135,8 +136,8 @@ function showReport(): void {
   if (!shown) return;
   const { report } = shown.session;
   byId('summary').replaceChildren(summary(report));
-  byId('graph').replaceChildren(placement(report));
   byId('memory').replaceChildren(memory(report));
+  graph.report(report);
 }
 
 /** Runs the model on what the form says; while a run is under way, the newest request waits. */
@@ -189,6 +190,7 @@ async function profile(): Promise<void> {
     if (!inputs.waiting) outputs.show(result);
     times.show(nodes);
     showReport();
+    graph.times(nodes);
   } catch (error) {
     if (current === shown) showError(error, 'run');
   } finally {

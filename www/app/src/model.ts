@@ -1,3 +1,4 @@
+import { KilimError } from 'kilim';
 import type { Backend, LoadOptions, ModelSource, Session } from 'kilim';
 import type { Inputs } from './inputs.js';
 
@@ -43,4 +44,17 @@ export function fileNameOf({ label, source }: Model): string {
     if (name) return decodeURIComponent(name).replace(/-[\w-]{8}(\.\w+)$/, '$1');
   }
   return label;
+}
+
+/**
+ * A model's file in memory where it is at an address that the page can fetch, or what it is already.
+ * @throws KilimError `IO` where nothing is at the address; what `signal` was aborted with.
+ */
+export async function contentOf({ source }: Model, signal?: AbortSignal): Promise<ModelSource> {
+  if (!(source instanceof URL) && (typeof source !== 'string' || source.startsWith('hf:'))) return source;
+  const response = await fetch(source, signal ? { signal } : {}).catch((error) => {
+    throw signal?.aborted ? error : new KilimError('IO', `${source} cannot be read: ${error}`, {}, error);
+  });
+  if (!response.ok) throw new KilimError('IO', `${source} cannot be read`, { got: `status ${response.status}` });
+  return response.blob();
 }

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { launch, open, repository, www } from './browser.mjs';
 import { serve } from './server.mjs';
 
+/** Headers of a page that is cross-origin isolated. */
+export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+
 /** A browser, and what closes it. */
 export async function launchApp(flags = []) {
   const browser = await launch(flags);

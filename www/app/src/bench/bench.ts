@@ -2,10 +2,11 @@ import { KilimError } from 'kilim';
 import { copyButton } from '../copy.js';
 import { el } from '../dom.js';
 import { failure } from '../failure.js';
+import { contentOf } from '../model.js';
 import type { OpenModel, Panel } from '../model.js';
 import { fragment } from '../tabs.js';
 import { Form } from './form.js';
-import { fetched, measure } from './measure.js';
+import { measure } from './measure.js';
 import { fragmentOf, sharedOf } from './results.js';
 import type { Benchmark } from './results.js';
 import { PRECISIONS, settingsOf } from './settings.js';
@@ -92,7 +93,7 @@ export class Bench implements Panel {
     try {
       if (settings.length === 0) throw new KilimError('INVALID_VALUE', 'choose a backend, a number of threads and a precision');
       const feeds = open.inputs.feeds();
-      const model = { ...open.model, source: await fetched(open.model.source, mine.signal) };
+      const model = { ...open.model, source: await contentOf(open.model, mine.signal) };
       for (const setting of settings) {
         const { backend, threads, precision } = setting;
         const label = `${backend}, ${threads} ${threads === 1 ? 'thread' : 'threads'}, ${PRECISIONS[precision]}`;

@@ -1,5 +1,5 @@
-import { KilimError, load } from 'kilim';
-import type { LoadOptions, ModelSource, Tensor } from 'kilim';
+import { load } from 'kilim';
+import type { LoadOptions, Tensor } from 'kilim';
 import type { Model } from '../model.js';
 import { spreadOf } from './results.js';
 import type { Result } from './results.js';
@@ -9,14 +9,6 @@ import type { Plan, Setting } from './settings.js';
 const HALF_TOLERANCE = 0.01;
 /** Milliseconds after which the page may draw. */
 const FRAME = 50;
-
-/** The model's file in memory, so that no setting waits for a network. */
-export async function fetched(source: ModelSource, signal: AbortSignal): Promise<ModelSource> {
-  if (!(source instanceof URL) && (typeof source !== 'string' || source.startsWith('hf:'))) return source;
-  const response = await fetch(source, { signal });
-  if (!response.ok) throw new KilimError('IO', `${source} cannot be read`, { got: `status ${response.status}` });
-  return response.blob();
-}
 
 function optionsOf({ backend, threads, precision }: Setting, feeds: Record<string, Tensor>): LoadOptions {
   return {
