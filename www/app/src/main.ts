@@ -6,14 +6,14 @@ import { Code } from './code/code.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
 import { GraphView } from './graph/graph.js';
-import { Inputs } from './inputs.js';
+import { Inputs } from './inputs/inputs.js';
 import { memory } from './memory.js';
 import { optionsOf } from './model.js';
 import type { Choice, Model, OpenModel, Panel } from './model.js';
-import { Outputs } from './outputs.js';
 import { showProgress } from './progress.js';
 import { summary } from './summary.js';
 import { startTabs } from './tabs.js';
+import { Answer } from './tasks/answer.js';
 import { switchTheme } from './theme.js';
 import { Times } from './times.js';
 
@@ -22,9 +22,9 @@ const DIGITS: Model = { label: 'Handwritten digits', source: new URL(digits, doc
 const runButton = byId<HTMLButtonElement>('run');
 const profileButton = byId<HTMLButtonElement>('profile');
 const runTime = byId('run-time');
-const outputs = new Outputs();
+const answer = new Answer((error) => showError(error, 'input'));
 const times = new Times();
-byId('outputs').append(outputs.element);
+byId('outputs').append(answer.element);
 byId('times').append(times.element);
 
 /** The parts of the page with a tab of their own, by the ids of their panels. */
@@ -102,22 +102,25 @@ async function open(model: Model): Promise<void> {
   }
 }
 
-function changed(live: boolean): void {
+/** What the form says has changed; runs the model where it is `live`. */
+async function changed(live: boolean): Promise<void> {
   clearError('input');
   code.refresh();
-  if (live) void run();
+  if (live) await run();
   else waitForRun();
 }
 
 /** Puts a session in place of the one before it. */
 async function show(model: Model, choice: Choice, session: Session): Promise<void> {
   shown?.session.close();
+  shown?.inputs.close();
   const inputs = new Inputs(session.inputs, changed, inputError);
   const opened = { model, choice, session, inputs };
   shown = opened;
   byId('model-name').textContent = model.label;
   byId('inputs').replaceChildren(inputs.element);
   runButton.disabled = profileButton.disabled = false;
+  answer.begin({ inputs: session.inputs, outputs: session.outputs, picture: inputs.takesPicture });
   waitForRun();
   times.clear();
   for (const panel of Object.values(panels)) panel.show(opened);
@@ -127,7 +130,7 @@ async function show(model: Model, choice: Choice, session: Session): Promise<voi
 
 function waitForRun(): void {
   runTime.textContent = '';
-  outputs.clear(
+  answer.clear(
     shown?.inputs.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.',
   );
 }
@@ -162,7 +165,7 @@ async function run(): Promise<void> {
     if (current !== shown) return;
     runTime.textContent = formatTime((performance.now() - start) / 1000);
     clearError('run');
-    outputs.show(result);
+    answer.show(result, inputs.picture());
     if (session.report !== before) showReport();
   } catch (error) {
     if (current !== shown) return;
@@ -187,7 +190,7 @@ async function profile(): Promise<void> {
     const { outputs: result, nodes } = await session.profile(inputs.feeds());
     if (current !== shown) return;
     clearError('run');
-    if (!inputs.waiting) outputs.show(result);
+    if (!inputs.waiting) answer.show(result, inputs.picture());
     times.show(nodes);
     showReport();
     graph.times(nodes);

@@ -1,6 +1,6 @@
 import { KilimError } from 'kilim';
 import type { Backend, LoadOptions, ModelSource, Session } from 'kilim';
-import type { Inputs } from './inputs.js';
+import type { Inputs } from './inputs/inputs.js';
 
 /** A model that may be loaded, again with other options, too. */
 export interface Model {
