@@ -14,6 +14,7 @@ import { showProgress } from './progress.js';
 import { summary } from './summary.js';
 import { startTabs } from './tabs.js';
 import { Answer } from './tasks/answer.js';
+import { keepOffline } from './offline/register.js';
 import { switchTheme } from './theme.js';
 import { Times } from './times.js';
 
@@ -252,4 +253,5 @@ addEventListener('drop', (event) => {
 
 startTabs(byId('tabs'));
 switchTheme();
+void keepOffline();
 void open(DIGITS);

@@ -1,5 +1,6 @@
 import { KilimError, Tensor, fromNumbers } from 'kilim';
 import type { DType, Port } from 'kilim';
+import { readPicture } from 'kilim/pictures';
 import type { GivenInput } from '../code/given.js';
 import { el } from '../dom.js';
 import { Pad } from './pad.js';
@@ -124,8 +125,9 @@ export class Field {
   }
 
   async takePicture(file: Blob): Promise<void> {
+    const picture = await readPicture(file);
     this.#become('picture');
-    await this.picture?.take(file);
+    this.picture?.take(picture);
   }
 
   /** Takes the elements of a file, until another source is chosen. */

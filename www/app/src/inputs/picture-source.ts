@@ -44,7 +44,7 @@ export class PictureSource {
     });
     pick.addEventListener('change', () => {
       const file = pick.files?.[0];
-      if (file) this.take(file).catch(onError);
+      if (file) readPicture(file).then((picture) => this.take(picture), onError);
     });
     this.#camera.addEventListener('click', () => void this.#switchCamera());
     const select = <T extends string>(label: string, value: T, choices: [T, string][], set: (value: T) => void) => {
@@ -85,10 +85,10 @@ export class PictureSource {
     );
   }
 
-  /** Takes the picture of a file. */
-  async take(file: Blob): Promise<void> {
+  /** Takes a picture in place of the one before. */
+  take(picture: ImageBitmap): void {
     this.stop();
-    this.#show(await readPicture(file));
+    this.#show(picture);
     this.onChange(true);
   }
 

@@ -155,7 +155,8 @@ export function boxes(
   size: { width: number; height: number } | undefined,
 ): Found[] {
   const rows = READERS[layout](outputs).filter((row) => row[4] >= least && row.every(Number.isFinite));
-  const pixels = rows.some(([a, b, c, d]) => Math.max(a, b, c, d) > 2);
+  // A box may reach beyond the picture.
+  const pixels = 2 * rows.filter(([a, b, c, d]) => Math.max(a, b, c, d) > 2).length > rows.length;
   const [width, height] = pixels && size ? [size.width, size.height] : [1, 1];
   const placed = rows.map(([a, b, c, d, score, index]): Found => {
     const [left, top, right, bottom] =
