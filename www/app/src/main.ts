@@ -3,6 +3,7 @@ import type { Session } from 'kilim';
 import digits from '../../../assets/digits.onnx?url';
 import { Bench } from './bench/bench.js';
 import { Code } from './code/code.js';
+import { Compare } from './compare/compare.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
 import { GraphView } from './graph/graph.js';
@@ -31,7 +32,11 @@ byId('times').append(times.element);
 /** The parts of the page with a tab of their own, by the ids of their panels. */
 const code = new Code();
 const graph = new GraphView(() => void profile());
-const panels: Record<string, Panel> = { graph, 'panel-bench': new Bench(), 'panel-code': code };
+const compare = new Compare((result) => {
+  if (shown) answer.show(result, shown.inputs.picture());
+  showReport();
+});
+const panels: Record<string, Panel> = { graph, 'panel-bench': new Bench(), 'panel-compare': compare, 'panel-code': code };
 for (const [id, panel] of Object.entries(panels)) byId(id).append(panel.element);
 
 /** What the page shows. It stays until another model has been loaded. */
