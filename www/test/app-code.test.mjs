@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { appPage, drop, dropModel, launchApp } from './support/app.mjs';
+import { after, before } from 'node:test';
+import { drop, appPage, appTest, dropModel, launchApp } from './support/app.mjs';
 import { repository, www } from './support/browser.mjs';
 import { model } from './support/onnx.mjs';
 
@@ -85,7 +85,7 @@ async function allHold(page, name, typesFile) {
   return { rust, python };
 }
 
-test('the programs for the digits hold, and say what the page runs on', async () => {
+appTest('the programs for the digits hold, and say what the page runs on', async () => {
   const { page, done } = await appPage(app);
   await page.getByTestId('backends-cpu').check({ force: true });
   await page.waitForFunction(() => /backends: \['cpu'\]/.test(document.querySelector('[data-testid=code]')?.textContent));
@@ -96,7 +96,7 @@ test('the programs for the digits hold, and say what the page runs on', async ()
   await done();
 });
 
-test('the programs hold for names that no language takes as they are, and for pictures', async () => {
+appTest('the programs hold for names that no language takes as they are, and for pictures', async () => {
   const { page, done } = await appPage(app);
   await dropModel(page, 'odd names-2.onnx', odd);
   await page.getByRole('tab', { name: 'Code' }).click();

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { ISOLATED, launchApp, ready } from './support/app.mjs';
+import { after, before } from 'node:test';
+import { ISOLATED, ready, appTest, launchApp } from './support/app.mjs';
 import { open, www } from './support/browser.mjs';
 import { serve } from './support/server.mjs';
 
@@ -28,7 +28,7 @@ for (const [what, headers] of [
   ['a page', {}],
   ['an isolated page', ISOLATED],
 ]) {
-  test(`${what} opens and runs without a network`, async () => {
+  appTest(`${what} opens and runs without a network`, async () => {
     const server = await serve([['/', app]], headers);
     const { page, problems } = await open(launched.browser, `${server.url}/`);
     await ready(page);
@@ -46,7 +46,7 @@ for (const [what, headers] of [
   });
 }
 
-test('a newer version is offered, and taken when the visitor wants it', async () => {
+appTest('a newer version is offered, and taken when the visitor wants it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kilim-app-'));
   cpSync(app, folder, { recursive: true });
   const server = await serve([['/', folder]]);
@@ -68,7 +68,7 @@ test('a newer version is offered, and taken when the visitor wants it', async ()
   assert.deepEqual(problems, []);
 });
 
-test('the manifest says what an installed app needs', async () => {
+appTest('the manifest says what an installed app needs', async () => {
   const server = await serve([['/', app]]);
   const { page } = await open(launched.browser, `${server.url}/`);
   const manifest = JSON.parse(readFileSync(join(app, 'manifest.webmanifest'), 'utf8'));

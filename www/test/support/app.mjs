@@ -1,16 +1,20 @@
 // The web app in the tests' browser.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { launch, open, repository, www } from './browser.mjs';
+import { test } from 'node:test';
+import { launch, noBrowser, open, repository, www } from './browser.mjs';
 import { serve } from './server.mjs';
 
 /** Headers of a page that is cross-origin isolated. */
 export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 
+/** A test that is skipped, with the reason, where its browser is not there. */
+export const appTest = (name, work) => test(name, { skip: noBrowser }, work);
+
 /** A browser, and what closes it. */
 export async function launchApp(flags = []) {
-  const browser = await launch(flags);
-  return { browser, close: () => browser.close() };
+  const browser = noBrowser ? undefined : await launch(flags);
+  return { browser, close: () => browser?.close() };
 }
 
 /**
