@@ -1,7 +1,7 @@
 // The web app by keyboard and screen reader, and on a telephone.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
-import { appPage, appTest, launchApp } from './support/app.mjs';
+import { appPage, launchApp, test } from './support/app.mjs';
 
 const TABS = ['Run', 'Graph', 'Benchmark', 'Compare', 'Code'];
 
@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => app.close());
 
-appTest('the tabs are chosen by the arrow keys, and the address says which is open', async () => {
+test('the tabs are chosen by the arrow keys, and the address says which is open', async () => {
   const { page, done } = await appPage(app);
   await page.getByRole('tab', { name: 'Run' }).focus();
   for (const name of [...TABS.slice(1), 'Run']) {
@@ -45,7 +45,7 @@ const nameless = (page) =>
 const overhang = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 for (const width of [1280, 360]) {
-  appTest(`every control has a name, headings go down by one, and nothing is wider than ${width} pixels`, async () => {
+  test(`every control has a name, headings go down by one, and nothing is wider than ${width} pixels`, async () => {
     const { page, done } = await appPage(app, { viewport: { width, height: 800 } });
     for (const name of TABS) {
       await page.getByRole('tab', { name }).click();
@@ -101,7 +101,7 @@ const contrasts = (page) =>
   });
 
 for (const colorScheme of ['light', 'dark']) {
-  appTest(`texts stand out from what is behind them when the page is ${colorScheme}`, async () => {
+  test(`texts stand out from what is behind them when the page is ${colorScheme}`, async () => {
     const { page, done } = await appPage(app);
     await page.emulateMedia({ colorScheme });
     for (const name of TABS) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before } from 'node:test';
-import { ISOLATED, appPage, appTest, launchApp } from './support/app.mjs';
+import { ISOLATED, appPage, launchApp, test } from './support/app.mjs';
 
 let app;
 before(async () => {
@@ -22,7 +22,7 @@ async function measured(page) {
   return cells(page.getByTestId('bench-results'));
 }
 
-appTest('backends stand side by side, and a page that is not isolated says why it has one thread', async () => {
+test('backends stand side by side, and a page that is not isolated says why it has one thread', async () => {
   const { page, done } = await appPage(app);
   await page.getByRole('tab', { name: 'Benchmark' }).click();
   assert.match(await page.locator('#panel-bench').textContent(), /More than one thread needs a page that is cross-origin isolated/);
@@ -41,7 +41,7 @@ appTest('backends stand side by side, and a page that is not isolated says why i
   await done();
 });
 
-appTest('what is saved and what a link carries is what was measured', async () => {
+test('what is saved and what a link carries is what was measured', async () => {
   const { page, done } = await appPage(app, { headers: ISOLATED });
   await page.getByRole('tab', { name: 'Benchmark' }).click();
   await page.getByTestId('bench-backend-wgpu').uncheck();
@@ -84,7 +84,7 @@ appTest('what is saved and what a link carries is what was measured', async () =
   await third.done();
 });
 
-appTest('a link that is no benchmark is a typed error', async () => {
+test('a link that is no benchmark is a typed error', async () => {
   const encoded = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const plan = { backends: ['cpu'], threads: [1], precisions: ['file'], warmup: 0, runs: 1e9 };
   for (const rest of ['%%%', 'x'.repeat(20_000), encoded([]), encoded({ plan }), encoded({ plan: { ...plan, runs: 1 }, benchmark: {} })]) {

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { drop, appPage, appTest, dropModel, launchApp } from './support/app.mjs';
+import { drop, appPage, dropModel, launchApp, test } from './support/app.mjs';
 import { repository, www } from './support/browser.mjs';
 import { model } from './support/onnx.mjs';
 
@@ -85,7 +85,7 @@ async function allHold(page, name, typesFile) {
   return { rust, python };
 }
 
-appTest('the programs for the digits hold, and say what the page runs on', async () => {
+test('the programs for the digits hold, and say what the page runs on', async () => {
   const { page, done } = await appPage(app);
   await page.getByTestId('backends-cpu').check({ force: true });
   await page.waitForFunction(() => /backends: \['cpu'\]/.test(document.querySelector('[data-testid=code]')?.textContent));
@@ -96,7 +96,7 @@ appTest('the programs for the digits hold, and say what the page runs on', async
   await done();
 });
 
-appTest('the programs hold for names that no language takes as they are, and for pictures', async () => {
+test('the programs hold for names that no language takes as they are, and for pictures', async () => {
   const { page, done } = await appPage(app);
   await dropModel(page, 'odd names-2.onnx', odd);
   await page.getByRole('tab', { name: 'Code' }).click();

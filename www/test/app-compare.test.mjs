@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { deflateRawSync } from 'node:zlib';
-import { appPage, appTest, dropModel, launchApp } from './support/app.mjs';
+import { appPage, dropModel, launchApp, test } from './support/app.mjs';
 import { model, tensor } from './support/onnx.mjs';
 
 let app;
@@ -72,7 +72,7 @@ async function comparing() {
 
 const row = (page, output) => page.locator(`[data-testid=compare-result] tr[data-output=${output}]`);
 
-appTest('an archive of numpy says where an output is off', async () => {
+test('an archive of numpy says where an output is off', async () => {
   const { page, done } = await comparing();
   const x = [1, 2, 3, 4, 5, 6];
   const archive = zip({
@@ -100,7 +100,7 @@ appTest('an archive of numpy says where an output is off', async () => {
   await done();
 });
 
-appTest("test data of ONNX is taken by its files' names, and a wrong file is a typed error", async () => {
+test("test data of ONNX is taken by its files' names, and a wrong file is a typed error", async () => {
   const { page, done } = await comparing();
   const input = tensor('x', [2, 3], { floats: [1, 2, 3, 4, 5, 6] });
   const output = tensor('whatever', [2, 3], { floats: [-1, -2, -3, -4, -5, -6], typed: true });
@@ -126,7 +126,7 @@ appTest("test data of ONNX is taken by its files' names, and a wrong file is a t
   await done();
 });
 
-appTest('nodes are held against the CPU', async () => {
+test('nodes are held against the CPU', async () => {
   const { page, done } = await appPage(app);
   await page.getByRole('tab', { name: 'Compare' }).click();
   await page.getByTestId('verify-backend').selectOption('wgpu');

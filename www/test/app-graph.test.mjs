@@ -1,7 +1,7 @@
 // The graph in the web app: it fits, is searched, folds what repeats, tells of a node, and shows time as heat.
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
-import { ISOLATED, appPage, appTest, dropModel, launchApp } from './support/app.mjs';
+import { ISOLATED, appPage, dropModel, launchApp, test } from './support/app.mjs';
 import { model, tensor } from './support/onnx.mjs';
 
 let app;
@@ -33,7 +33,7 @@ async function graphPage(bytes, options) {
   return opened;
 }
 
-appTest('a graph fits into its box, and keys and buttons zoom it', async () => {
+test('a graph fits into its box, and keys and buttons zoom it', async () => {
   const { page, done } = await graphPage();
   const size = () => page.locator('.graph').evaluate((box) => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]);
   await page.waitForTimeout(200);
@@ -46,7 +46,7 @@ appTest('a graph fits into its box, and keys and buttons zoom it', async () => {
   await done();
 });
 
-appTest('blocks that repeat are folded, and unfold', async () => {
+test('blocks that repeat are folded, and unfold', async () => {
   const { page, done } = await graphPage(blocks(12));
   const [boxes, folds] = [page.locator('.graph .node'), page.getByTestId('fold')];
   assert.equal(await folds.count(), 12);
@@ -61,7 +61,7 @@ appTest('blocks that repeat are folded, and unfold', async () => {
   await done();
 });
 
-appTest('a search finds names, operators and values, and Enter goes from one to the next', async () => {
+test('a search finds names, operators and values, and Enter goes from one to the next', async () => {
   const { page, done } = await graphPage(blocks(3));
   const search = page.getByTestId('graph-search');
   await search.fill('erf');
@@ -81,7 +81,7 @@ appTest('a search finds names, operators and values, and Enter goes from one to 
   await done();
 });
 
-appTest('a node tells its attributes, shapes, weights and time, and the arrow keys go along the values', async () => {
+test('a node tells its attributes, shapes, weights and time, and the arrow keys go along the values', async () => {
   // The clock of an isolated page is fine enough for a node.
   const { page, done } = await graphPage(undefined, { headers: ISOLATED });
   const detail = page.getByTestId('node-detail');

@@ -4,7 +4,7 @@ import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { ISOLATED, ready, appTest, launchApp } from './support/app.mjs';
+import { ISOLATED, ready, launchApp, test } from './support/app.mjs';
 import { open, www } from './support/browser.mjs';
 import { serve } from './support/server.mjs';
 
@@ -28,7 +28,7 @@ for (const [what, headers] of [
   ['a page', {}],
   ['an isolated page', ISOLATED],
 ]) {
-  appTest(`${what} opens and runs without a network`, async () => {
+  test(`${what} opens and runs without a network`, async () => {
     const server = await serve([['/', app]], headers);
     const { page, problems } = await open(launched.browser, `${server.url}/`);
     await ready(page);
@@ -46,7 +46,7 @@ for (const [what, headers] of [
   });
 }
 
-appTest('a newer version is offered, and taken when the visitor wants it', async () => {
+test('a newer version is offered, and taken when the visitor wants it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kilim-app-'));
   cpSync(app, folder, { recursive: true });
   const server = await serve([['/', folder]]);
@@ -68,7 +68,7 @@ appTest('a newer version is offered, and taken when the visitor wants it', async
   assert.deepEqual(problems, []);
 });
 
-appTest('the manifest says what an installed app needs', async () => {
+test('the manifest says what an installed app needs', async () => {
   const server = await serve([['/', app]]);
   const { page } = await open(launched.browser, `${server.url}/`);
   const manifest = JSON.parse(readFileSync(join(app, 'manifest.webmanifest'), 'utf8'));

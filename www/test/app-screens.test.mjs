@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { appPage, appTest, launchApp } from './support/app.mjs';
+import { appPage, launchApp, test } from './support/app.mjs';
 import { www } from './support/browser.mjs';
 
 const folder = join(www, 'test', 'screens');
@@ -64,7 +64,7 @@ for (const [device, viewport] of [
   ['phone', { width: 360, height: 740 }],
 ]) {
   for (const colorScheme of ['light', 'dark']) {
-    appTest(`the app looks as it should on a ${device}, ${colorScheme}`, async () => {
+    test(`the app looks as it should on a ${device}, ${colorScheme}`, async () => {
       const { page, done } = await appPage(app, { viewport });
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.getByTestId('answer').waitFor();

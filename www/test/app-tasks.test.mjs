@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { drop, appPage, appTest, dropModel, launchApp } from './support/app.mjs';
+import { drop, appPage, dropModel, launchApp, test } from './support/app.mjs';
 import { repository } from './support/browser.mjs';
 import { model, tensor } from './support/onnx.mjs';
 
@@ -44,7 +44,7 @@ async function ranOn(bytes) {
 
 const texts = (page, testid) => page.getByTestId(testid).locator('li').allTextContents();
 
-appTest('classes have the names of a file of labels', async () => {
+test('classes have the names of a file of labels', async () => {
   const floats = Array.from({ length: 15 }, (_, i) => (i === 7 ? 4 : i === 2 ? 3 : 0));
   const { page, done } = await ranOn(always({ scores: { dims: [1, 15], floats } }));
   assert.equal(await page.getByTestId('task').inputValue(), 'classify', 'it is guessed');
@@ -89,7 +89,7 @@ const BOXES = {
 };
 
 for (const [layout, outputs] of Object.entries(BOXES)) {
-  appTest(`boxes are found in the layout ${layout}`, async () => {
+  test(`boxes are found in the layout ${layout}`, async () => {
     const { page, done } = await ranOn(always(outputs));
     await page.getByTestId('task').selectOption('detect');
     assert.deepEqual(await texts(page, 'found'), ['class 0 90 % at 10, 20, 50, 60 %']);
@@ -99,7 +99,7 @@ for (const [layout, outputs] of Object.entries(BOXES)) {
   });
 }
 
-appTest('a mask lies over the picture', async () => {
+test('a mask lies over the picture', async () => {
   const floats = Array.from({ length: 3 * 256 }, (_, i) => Number(Math.floor(i / 256) === (i % 256 < 64 ? 2 : 0)));
   const { page, done } = await ranOn(always({ mask: { dims: [1, 3, 16, 16], floats } }));
   assert.equal(await page.getByTestId('task').inputValue(), 'segment');
@@ -113,7 +113,7 @@ appTest('a mask lies over the picture', async () => {
   await done();
 });
 
-appTest('key points are shown, of a list and of maps', async () => {
+test('key points are shown, of a list and of maps', async () => {
   const floats = [0.1, 0.2, 0.9, 0.3, 0.4, 0.1, 0.5, 0.6, 0.8, 0.7, 0.8, 0.7, 0.9, 1, 0.6];
   const { page, done } = await ranOn(always({ keypoints: { dims: [1, 1, 5, 3], floats } }));
   assert.equal(await page.getByTestId('task').inputValue(), 'pose');
@@ -128,7 +128,7 @@ appTest('key points are shown, of a list and of maps', async () => {
   await done();
 });
 
-appTest('embeddings of two inputs are compared', async () => {
+test('embeddings of two inputs are compared', async () => {
   const { page, done } = await appPage(app);
   await dropModel(
     page,
@@ -151,7 +151,7 @@ appTest('embeddings of two inputs are compared', async () => {
   await done();
 });
 
-appTest('the camera runs the model picture after picture, until it is stopped', async () => {
+test('the camera runs the model picture after picture, until it is stopped', async () => {
   const { page, done } = await ranOn(always({ scores: { dims: [1, 15], floats: Array(15).fill(0) } }));
   await page.getByTestId('camera').click();
   await page.waitForFunction(() => /^[\d.]+ frames a second$/.test(document.querySelector('[data-testid=camera-rate]').textContent));
@@ -161,7 +161,7 @@ appTest('the camera runs the model picture after picture, until it is stopped', 
   await done();
 });
 
-appTest('the microphone goes into an input of samples', async () => {
+test('the microphone goes into an input of samples', async () => {
   const { page, done } = await appPage(app);
   await dropModel(
     page,

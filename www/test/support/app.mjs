@@ -1,7 +1,7 @@
 // The web app in the tests' browser.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test as nodeTest } from 'node:test';
 import { launch, noBrowser, open, repository, www } from './browser.mjs';
 import { serve } from './server.mjs';
 
@@ -9,7 +9,7 @@ import { serve } from './server.mjs';
 export const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 
 /** A test that is skipped, with the reason, where its browser is not there. */
-export const appTest = (name, work) => test(name, { skip: noBrowser }, work);
+export const test = (name, work) => nodeTest(name, { skip: noBrowser }, work);
 
 /** A browser, and what closes it. */
 export async function launchApp(flags = []) {
