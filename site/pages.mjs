@@ -1,6 +1,6 @@
 // The pages of the site in their order: every document of the repository has a place here.
 export const SECTIONS = [
-  { title: 'Start', pages: ['README.md', 'docs/guide/README.md', 'docs/guide/recipes.md'] },
+  { title: 'Start', pages: ['README.md', 'docs/guide/README.md', 'docs/guide/recipes.md', 'docs/web-app.md'] },
   {
     title: 'Guide',
     pages: [

@@ -191,6 +191,7 @@ const HOLDERS = {
   'downloads.js': '',
   'pictures.js': '',
   'sound.js': '',
+  'types.js': '',
   'text.js': '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */',
   'speech.js': '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */',
   'ort.js': '/* Holds onnxruntime-common (MIT), by Microsoft. */',

@@ -38,7 +38,7 @@ test('every export has an example, and all hold', { timeout: 60_000 }, async () 
   const project = await here.install('types');
   const folder = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
   const from = new Map();
-  for (const entry of ['', 'cache', 'pictures', 'sound', 'speech', 'text']) {
+  for (const entry of ['', 'cache', 'pictures', 'sound', 'speech', 'text', 'types']) {
     const module = entry === '' ? 'kilim' : `kilim/${entry}`;
     const text = readFileSync(join(folder, `${entry || 'index'}.d.ts`), 'utf8');
     const listed = [...text.matchAll(/^export \{ (.*) \}/gm)].flatMap(([, names]) => names.split(', '));

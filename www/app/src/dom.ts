@@ -58,3 +58,8 @@ export function formatNumber(value: number): string {
   const size = Math.abs(value);
   return size >= 1e-3 && size < 1e5 ? String(Number(value.toPrecision(5))) : value.toExponential(3);
 }
+
+/** `1 node`, `2 nodes`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}

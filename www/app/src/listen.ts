@@ -5,7 +5,8 @@ import { loadSpeech } from 'kilim/speech';
 import type { Part, Sound, SpeechModel } from 'kilim/speech';
 import { byId, el, formatTime } from './dom.js';
 import { chooseFolders, showError } from './folders.js';
-import { summary } from './placement.js';
+import { summary } from './summary.js';
+import { keepOffline } from './offline/register.js';
 import { switchTheme } from './theme.js';
 
 const recordButton = byId<HTMLButtonElement>('record');
@@ -104,3 +105,4 @@ fileInput.addEventListener('change', () => {
 });
 chooseFolders(loadSpeech, opened);
 switchTheme();
+void keepOffline();

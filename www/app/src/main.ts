@@ -1,42 +1,46 @@
 import { KilimError, load } from 'kilim';
-import type { Backend, LoadOptions, ModelSource, Session } from 'kilim';
+import type { Session } from 'kilim';
 import digits from '../../../assets/digits.onnx?url';
+import { Bench } from './bench/bench.js';
+import { Code } from './code/code.js';
+import { Compare } from './compare/compare.js';
 import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
-import { Inputs } from './inputs.js';
-import { Outputs } from './outputs.js';
+import { GraphView } from './graph/graph.js';
+import { Inputs } from './inputs/inputs.js';
 import { memory } from './memory.js';
-import { placement, summary } from './placement.js';
+import { optionsOf } from './model.js';
+import type { Choice, Model, OpenModel, Panel } from './model.js';
 import { showProgress } from './progress.js';
+import { summary } from './summary.js';
+import { startTabs } from './tabs.js';
+import { Answer } from './tasks/answer.js';
+import { keepOffline } from './offline/register.js';
 import { switchTheme } from './theme.js';
 import { Times } from './times.js';
-
-interface Model {
-  label: string;
-  source: ModelSource;
-  externalData: Record<string, Blob>;
-}
 
 const DIGITS: Model = { label: 'Handwritten digits', source: new URL(digits, document.baseURI), externalData: {} };
 
 const runButton = byId<HTMLButtonElement>('run');
 const profileButton = byId<HTMLButtonElement>('profile');
 const runTime = byId('run-time');
-const outputs = new Outputs();
+const answer = new Answer((error) => showError(error, 'input'));
 const times = new Times();
-byId('outputs').append(outputs.element);
+byId('outputs').append(answer.element);
 byId('times').append(times.element);
 
-/** A model that is loaded, and how. */
-interface Shown {
-  model: Model;
-  choice: Choice;
-  session: Session;
-  inputs: Inputs;
-}
+/** The parts of the page with a tab of their own, by the ids of their panels. */
+const code = new Code();
+const graph = new GraphView(() => void profile());
+const compare = new Compare((result) => {
+  if (shown) answer.show(result, shown.inputs.picture());
+  showReport();
+});
+const panels: Record<string, Panel> = { graph, 'panel-bench': new Bench(), 'panel-compare': compare, 'panel-code': code };
+for (const [id, panel] of Object.entries(panels)) byId(id).append(panel.element);
 
 /** What the page shows. It stays until another model has been loaded. */
-let shown: Shown | undefined;
+let shown: OpenModel | undefined;
 let loading: { model: Model; controller: AbortController } | undefined;
 /** A run is under way; `again` asks for one more when it is done. */
 let running = false;
@@ -59,12 +63,6 @@ function clearError(of: Cause): void {
 
 const inputError = (error: unknown) => showError(error, 'input');
 
-/** The fields of "Run on". */
-interface Choice {
-  backends: string;
-  strict: boolean;
-}
-
 const strictField = byId<HTMLInputElement>('strict');
 const backendFields = [...document.querySelectorAll<HTMLInputElement>('input[name=backends]')];
 
@@ -75,10 +73,6 @@ function chosen(): Choice {
 function choose({ backends, strict }: Choice): void {
   for (const field of backendFields) field.checked = field.value === backends;
   strictField.checked = strict;
-}
-
-function optionsOf({ backends, strict }: Choice): LoadOptions {
-  return backends === 'auto' ? { strict } : { strict, backends: backends.split(',') as Backend[] };
 }
 
 async function open(model: Model): Promise<void> {
@@ -114,29 +108,35 @@ async function open(model: Model): Promise<void> {
   }
 }
 
-function changed(live: boolean): void {
+/** What the form says has changed; runs the model where it is `live`. */
+async function changed(live: boolean): Promise<void> {
   clearError('input');
-  if (live) void run();
+  code.refresh();
+  if (live) await run();
   else waitForRun();
 }
 
 /** Puts a session in place of the one before it. */
 async function show(model: Model, choice: Choice, session: Session): Promise<void> {
   shown?.session.close();
+  shown?.inputs.close();
   const inputs = new Inputs(session.inputs, changed, inputError);
-  shown = { model, choice, session, inputs };
+  const opened = { model, choice, session, inputs };
+  shown = opened;
   byId('model-name').textContent = model.label;
   byId('inputs').replaceChildren(inputs.element);
   runButton.disabled = profileButton.disabled = false;
+  answer.begin({ inputs: session.inputs, outputs: session.outputs, picture: inputs.takesPicture });
   waitForRun();
   times.clear();
+  for (const panel of Object.values(panels)) panel.show(opened);
   showReport();
   if (model === DIGITS) await inputs.greet();
 }
 
 function waitForRun(): void {
   runTime.textContent = '';
-  outputs.clear(
+  answer.clear(
     shown?.inputs.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.',
   );
 }
@@ -145,8 +145,8 @@ function showReport(): void {
   if (!shown) return;
   const { report } = shown.session;
   byId('summary').replaceChildren(summary(report));
-  byId('graph').replaceChildren(placement(report));
   byId('memory').replaceChildren(memory(report));
+  graph.report(report);
 }
 
 /** Runs the model on what the form says; while a run is under way, the newest request waits. */
@@ -171,7 +171,7 @@ async function run(): Promise<void> {
     if (current !== shown) return;
     runTime.textContent = formatTime((performance.now() - start) / 1000);
     clearError('run');
-    outputs.show(result);
+    answer.show(result, inputs.picture());
     if (session.report !== before) showReport();
   } catch (error) {
     if (current !== shown) return;
@@ -196,9 +196,10 @@ async function profile(): Promise<void> {
     const { outputs: result, nodes } = await session.profile(inputs.feeds());
     if (current !== shown) return;
     clearError('run');
-    if (!inputs.waiting) outputs.show(result);
+    if (!inputs.waiting) answer.show(result, inputs.picture());
     times.show(nodes);
     showReport();
+    graph.times(nodes);
   } catch (error) {
     if (current === shown) showError(error, 'run');
   } finally {
@@ -255,5 +256,7 @@ addEventListener('drop', (event) => {
   void take([...(event.dataTransfer?.files ?? [])]);
 });
 
+startTabs(byId('tabs'));
 switchTheme();
+void keepOffline();
 void open(DIGITS);

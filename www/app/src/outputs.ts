@@ -1,6 +1,7 @@
 import { Tensor } from 'kilim';
 import { toImageData } from 'kilim/pictures';
 import { el, formatNumber } from './dom.js';
+import { range, rank } from './numbers.js';
 
 type View = 'top' | 'picture' | 'raw';
 
@@ -13,11 +14,6 @@ export class Outputs {
   #views = new Map<string, View>();
   #counts = new Map<string, number>();
   #last: Record<string, Tensor> = {};
-
-  clear(hint: string): void {
-    this.#last = {};
-    this.element.replaceChildren(el('p', { class: 'note' }, hint));
-  }
 
   show(outputs: Record<string, Tensor>): void {
     this.#last = outputs;
@@ -107,21 +103,6 @@ function pictureOf({ dims }: Tensor): Picture | null {
   const packed: Picture = { layout: 'HWC', dims: [a, b, c], height: a, width: b, channels: c };
   const fits = ({ width, height, channels }: Picture) => (channels === 1 || channels === 3) && width >= 16 && height >= 16;
   return [planar, packed].find(fits) ?? null;
-}
-
-/** The lowest and the highest of the values that are finite. */
-function range(values: Float64Array): [number, number] {
-  return values
-    .filter(Number.isFinite)
-    .reduce<[number, number]>(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
-}
-
-/** The places of the values, the highest first; what is not a number comes last. */
-function rank(values: Float64Array): number[] {
-  const places = Array.from(values.keys());
-  const isNumber = (i: number) => !Number.isNaN(values[i]);
-  const numbers = places.filter(isNumber).sort((a, b) => (values[b] as number) - (values[a] as number) || a - b);
-  return [...numbers, ...places.filter((i) => !isNumber(i))];
 }
 
 /** In words, what an output has that is no finite number. */

@@ -3,7 +3,8 @@ import { loadText } from 'kilim/text';
 import type { Conversation, Generated, GenerateOptions, TextModel } from 'kilim/text';
 import { byId, el, formatTime } from './dom.js';
 import { chooseFolders, showError } from './folders.js';
-import { summary } from './placement.js';
+import { summary } from './summary.js';
+import { keepOffline } from './offline/register.js';
 import { switchTheme } from './theme.js';
 
 const sendButton = byId<HTMLButtonElement>('send');
@@ -101,3 +102,4 @@ sayField.addEventListener('keydown', (event) => {
 byId('forget').addEventListener('click', forget);
 chooseFolders(loadText, opened);
 switchTheme();
+void keepOffline();

@@ -1,7 +1,7 @@
 // The installed browser, with the flags that all of the repository's browser tests use.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
+import { chromium, firefox } from 'playwright-core';
 import { repository } from './folders.mjs';
 
 export { repository, www } from './folders.mjs';
@@ -12,8 +12,18 @@ export function usualFlags() {
   return args.filter((flag) => !flag.startsWith('--headless'));
 }
 
-/** `flags` go to the browser beside the usual ones. */
+const FIREFOX = process.env.FIREFOX ?? firefox.executablePath();
+const usesFirefox = process.env.KILIM_BROWSER === 'firefox';
+
+/** Why the browser that `KILIM_BROWSER` names, `chromium` or `firefox`, cannot be had; `false` where it can. */
+export const noBrowser = usesFirefox && !existsSync(FIREFOX) && `there is no Firefox at ${FIREFOX}; FIREFOX says where one is`;
+
+/** `flags` go to Chromium beside the usual ones; Firefox has a camera and a microphone of its own. */
 export function launch(flags = []) {
+  if (usesFirefox) {
+    const firefoxUserPrefs = { 'media.navigator.streams.fake': true, 'media.navigator.permission.disabled': true };
+    return firefox.launch({ executablePath: FIREFOX, firefoxUserPrefs });
+  }
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     args: [...usualFlags(), ...flags],

@@ -1,58 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Port } from '../../feeds.js';
+import { moduleOf, typeNameOf } from '../../model-types.js';
 import { openModel } from './model.js';
-
-/** `digits.onnx` as `Digits`. */
-function nameOf(model: string): string {
-  const words = basename(model)
-    .replace(/\.[^.]*$/, '')
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word !== '');
-  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
-  return /^\p{L}/u.test(name) ? name : `Model${name}`;
-}
-
-/** What may be given for an input, in TypeScript. */
-function feedOf({ kind, type }: Port): string {
-  if (kind === 'sequence') return 'readonly TensorLike[]';
-  return kind === 'tensor' && type !== null ? `FeedOf<'${type}'>` : 'Feed';
-}
-
-/** What an output gives, in TypeScript. */
-function resultOf({ kind, type }: Port): string {
-  const tensor = type === null ? 'Tensor' : `Tensor<'${type}'>`;
-  return { tensor, sequence: `${tensor}[]`, map: 'ModelMap', 'sequence of maps': 'ModelMap[]' }[kind];
-}
-
-function field(port: Port, type: string, given: boolean): string {
-  const { name, dims, optional } = port;
-  const shape = dims === null ? 'of any rank' : `[${dims.map((dim) => dim ?? '?').join(', ')}]`;
-  // A name may hold what ends a comment or a text.
-  const about = `${port.type ?? 'of any type'}, ${shape}`.replaceAll('*/', '* /').replaceAll(/\s+/g, ' ');
-  return `    /** ${about} */\n    ${/^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(name) ? name : JSON.stringify(name)}${optional && given ? '?' : ''}: ${type}${optional ? ' | null' : ''};`;
-}
-
-/** The types of a model's inputs and outputs as the text of a module. */
-function moduleOf(model: string, inputs: readonly Port[], outputs: readonly Port[]): string {
-  const fields = [
-    '  inputs: {',
-    ...inputs.map((port) => field(port, feedOf(port), true)),
-    '  };',
-    '  outputs: {',
-    ...outputs.map((port) => field(port, resultOf(port), false)),
-    '  };',
-  ].join('\n');
-  const used = ['Feed', 'FeedOf', 'ModelMap', 'Tensor', 'TensorLike'].filter((name) => new RegExp(`: .*\\b${name}\\b`).test(fields));
-  return `// Written by \`npx kilim types ${basename(model)}\`.
-import type { ${used.join(', ')} } from 'kilim';
-
-/** The inputs and outputs of \`${basename(model)}\`, for \`load<${nameOf(model)}>\`. */
-export interface ${nameOf(model)} {
-${fields}
-}
-`;
-}
 
 /** Writes the types of each model into a module beside it, or into the folder `out`. */
 export async function types(models: readonly string[], out: string | undefined): Promise<string> {
@@ -62,7 +11,7 @@ export async function types(models: readonly string[], out: string | undefined):
     const file = join(out ?? join(model, '..'), `${basename(model).replace(/\.[^.]*$/, '')}.types.ts`);
     await writeFile(file, moduleOf(model, loaded.inputs, loaded.outputs));
     engine.close();
-    lines.push(`${file}: \`load<${nameOf(model)}>\``);
+    lines.push(`${file}: \`load<${typeNameOf(model)}>\``);
   }
   return lines.join('\n');
 }

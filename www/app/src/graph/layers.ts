@@ -1,24 +1,23 @@
-import type { NodeReport } from 'kilim';
+import type { Box } from './boxes.js';
 
-/** A point of the drawing that has a place in its row: a node, or a value on its way past the row. */
+/** A point of the drawing that has a place in its row: a box, or a value on its way past the row. */
 export interface Place {
-  node: NodeReport | null;
+  box: Box | null;
   /** The middle, in columns. */
   x: number;
   row: number;
 }
 
-/** A value that one node writes and another reads; it passes the rows between in `via`. */
+/** A value that one box writes and another reads, with the points that it passes. */
 export interface Edge {
-  from: NodeReport;
-  to: NodeReport;
+  from: Box;
+  to: Box;
   value: string;
   points: Place[];
 }
 
-/** The nodes of one graph, or of one body of a control-flow node. */
+/** A graph, or the body of a control-flow node, as it is drawn. */
 export interface Block {
-  scope: string[];
   places: Place[];
   edges: Edge[];
   rows: number;
@@ -30,33 +29,21 @@ export interface Block {
 /** Columns that a value takes in a row which it passes. */
 const LANE = 0.14;
 
-/** Lays every graph of a report out in rows, so that values flow downwards. */
-export function layOut(nodes: NodeReport[]): Block[] {
-  const scopes = new Map<string, NodeReport[]>();
-  for (const node of nodes) {
-    const key = node.scope.join('\n');
-    const known = scopes.get(key);
-    if (known) known.push(node);
-    else scopes.set(key, [node]);
-  }
-  return [...scopes.values()].map(block);
-}
-
-function block(nodes: NodeReport[]): Block {
+/** Lays boxes out in rows, so that values flow downwards. Those that write come before those that read. */
+export function layOut(boxes: readonly Box[]): Block {
   const writers = new Map<string, Place>();
   const places: Place[] = [];
   const links: { from: Place; to: Place; value: string }[] = [];
-  // The report lists nodes in an order of execution, so that writers come first.
-  for (const node of nodes) {
-    const to: Place = { node, x: 0, row: 0 };
-    for (const value of new Set(node.inputs)) {
+  for (const box of boxes) {
+    const to: Place = { box, x: 0, row: 0 };
+    for (const value of new Set(box.inputs)) {
       const from = writers.get(value);
       if (!from) continue;
       links.push({ from, to, value });
       to.row = Math.max(to.row, from.row + 1);
     }
     places.push(to);
-    for (const { name } of node.outputs) writers.set(name, to);
+    for (const name of box.outputs) writers.set(name, to);
   }
   const graph = new Neighbours();
   const lanes = new Map<string, Place[]>();
@@ -65,14 +52,14 @@ function block(nodes: NodeReport[]): Block {
     const lane = lanes.get(value) ?? [from];
     lanes.set(value, lane);
     while (lane.length < to.row - from.row) {
-      const next: Place = { node: null, x: 0, row: from.row + lane.length };
+      const next: Place = { box: null, x: 0, row: from.row + lane.length };
       graph.connect(lane.at(-1) as Place, next);
       lane.push(next);
       places.push(next);
     }
     const points = [...lane.slice(0, to.row - from.row), to];
     graph.connect(points.at(-2) as Place, to);
-    return { from: from.node as NodeReport, to: to.node as NodeReport, value, points };
+    return { from: from.box as Box, to: to.box as Box, value, points };
   });
   const rows: Place[][] = [];
   for (const place of places) (rows[place.row] ??= []).push(place);
@@ -83,7 +70,7 @@ function block(nodes: NodeReport[]): Block {
   }
   const xs = places.map(({ x }) => x);
   const [left, right] = xs.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [Infinity, -Infinity]);
-  return { scope: nodes[0]?.scope ?? [], places, edges, rows: rows.length, left, right };
+  return { places, edges, rows: rows.length, left, right };
 }
 
 /** Who is connected with whom, upwards and downwards. */
@@ -99,7 +86,7 @@ class Neighbours {
 
 /** Columns that a place takes in its row. */
 function width(place: Place): number {
-  return place.node ? 1 : LANE;
+  return place.box ? 1 : LANE;
 }
 
 /** Puts a row's places side by side around the middle. */

@@ -1,6 +1,6 @@
 import type { DType, Tensor } from 'kilim';
 import { toTensor } from 'kilim/pictures';
-import type { InputOptions, RangeOptions } from 'kilim/pictures';
+import type { InputOptions, PictureOptions, RangeOptions } from 'kilim/pictures';
 
 /** How pictures lie in a tensor's last three dimensions. */
 export type Layout = 'NCHW' | 'NHWC';
@@ -34,16 +34,21 @@ export function rangeOf(normalisation: Normalisation, channels: number): RangeOp
 
 const CHANNELS = { 1: 'gray', 3: 'RGB', 4: 'RGBA' } as const;
 
-/** The picture, stretched to the tensor's height and width, for each of a batch. */
-export function pictureTensor(picture: ImageBitmap, type: DType, dims: number[], layout: Layout, normalisation: Normalisation): Tensor {
+/** How a picture becomes a tensor of these dimensions: stretched to its height and width. */
+export function pictureOptions(type: DType, dims: readonly number[], layout: Layout, normalisation: Normalisation): PictureOptions {
   const [a, b, c] = dims.slice(-3) as [number, number, number];
   const [channels, height, width] = layout === 'NCHW' ? [a, b, c] : [c, a, b];
-  const batched = dims.length === 4;
-  return toTensor(Array<ImageBitmap>(batched ? (dims[0] as number) : 1).fill(picture), {
+  const order = CHANNELS[channels as keyof typeof CHANNELS];
+  return {
     type,
     size: { width, height },
-    layout: batched ? layout : layout === 'NCHW' ? 'CHW' : 'HWC',
-    channels: CHANNELS[channels as keyof typeof CHANNELS],
+    layout: dims.length === 4 ? layout : layout === 'NCHW' ? 'CHW' : 'HWC',
+    ...(order && { channels: order }),
     ...rangeOf(normalisation, channels),
-  });
+  };
+}
+
+/** The picture, stretched to the tensor's height and width, for each of a batch. */
+export function pictureTensor(picture: ImageBitmap, dims: readonly number[], options: PictureOptions): Tensor {
+  return toTensor(Array<ImageBitmap>(dims.length === 4 ? (dims[0] as number) : 1).fill(picture), options);
 }

@@ -1,10 +1,10 @@
 import { centreDigit } from './digit.js';
-import { el } from './dom.js';
+import { el } from '../dom.js';
 
 const SIZE = 280;
 const BRUSH = 22;
 
-const samples = import.meta.glob<string>('../../../assets/digit-*.png', { query: '?url', import: 'default', eager: true });
+const samples = import.meta.glob<string>('../../../../assets/digit-*.png', { query: '?url', import: 'default', eager: true });
 
 /** A place to draw a digit on, with samples for those who cannot or would rather not. */
 export class Pad {
