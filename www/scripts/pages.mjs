@@ -28,6 +28,7 @@ const PAGES = [
       'mnn',
       'tengine',
       'tnn',
+      'pnnx',
       'gguf',
       'language',
       'text',

@@ -16,6 +16,7 @@ const PARTS = [
   'mnn',
   'more',
   'ncnn',
+  'pnnx',
   'quantized',
   'rest',
   'seldom',

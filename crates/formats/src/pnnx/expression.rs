@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
             );
         }
         if self.takes('[') {
-            return Ok(Value::List(self.list(imp, layer, ']')?));
+            return Value::list(self.list(imp, layer, ']')?);
         }
         let word = self.word();
         if self.takes('(') {

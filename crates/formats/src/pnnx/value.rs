@@ -1,7 +1,7 @@
 //! What operands and arguments are: tensors, and what PyTorch's calls take beside them.
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::ValueId;
 
 use super::invalid;
@@ -37,7 +37,31 @@ pub fn open(index: i64) -> i64 {
     }
 }
 
+/// Elements of a list together with those of lists in it, at most: an operand that is a list twice in another is copied twice.
+const MOST_ELEMENTS: usize = 1 << 16;
+
 impl Value {
+    /// A list of values.
+    ///
+    /// # Errors
+    /// `Limit` where it is very long.
+    pub fn list(values: Vec<Value>) -> Result<Value> {
+        let list = Value::List(values);
+        if list.len() > MOST_ELEMENTS {
+            let message = "a list has too many elements";
+            let error = Error::new(ErrorCode::Limit, message);
+            return Err(error.with_expected(format!("at most {MOST_ELEMENTS}")));
+        }
+        Ok(list)
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Value::List(list) => 1 + list.iter().map(Value::len).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
     /// A parameter (`Parameter::parse_from_string` in `ir.cpp`).
     pub fn of_text(text: &str) -> Value {
         let inner = |open, close| text.strip_prefix(open)?.strip_suffix(close);
@@ -126,7 +150,7 @@ impl Value {
     }
 
     /// An argument that is something else than it should be.
-    pub fn no(&self, expected: &str) -> kilim_core::Error {
+    pub fn no(&self, expected: &str) -> Error {
         let got = match self {
             Value::Tensor(_) => "a tensor".to_string(),
             Value::List(_) => "a list".to_string(),

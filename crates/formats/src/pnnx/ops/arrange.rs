@@ -226,9 +226,14 @@ pub fn pixel_unshuffle(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
     let Some([n, c, h, w]) = shape.map(|s| [s[0], s[1], s[2], s[3]].map(|n| n as i64)) else {
         return Err(unsupported("pictures of an open size"));
     };
+    if h % r != 0 || w % r != 0 {
+        return Err(invalid("the picture does not divide into blocks").with_got(r));
+    }
     let y = imp.reshape(x, &[n, c, h / r, r, w / r, r])?;
     let y = imp.transpose(y, &[0, 1, 3, 5, 2, 4])?;
-    imp.reshape(y, &[n, c * r * r, h / r, w / r])
+    let channels = r.checked_mul(r).and_then(|pixels| pixels.checked_mul(c));
+    let channels = channels.ok_or_else(|| invalid("too many channels"))?;
+    imp.reshape(y, &[n, channels, h / r, w / r])
 }
 
 pub fn channel_shuffle(imp: &mut Import, layer: &Layer) -> Result<ValueId> {

@@ -105,7 +105,7 @@ pub fn multi_head(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
         return Err(unsupported("steps without a batch"));
     }
     let embed = layer.positive("embed_dim", 0)?;
-    if !embed.is_multiple_of(heads) {
+    if !embed.is_multiple_of(heads) || u32::try_from(embed).is_err() {
         return Err(invalid("the embedding does not divide into heads"));
     }
     let mut parts = Vec::new();

@@ -22,7 +22,7 @@ pub fn attribute(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
 
 /// The operands in a list.
 pub fn list(_: &mut Import, layer: &Layer) -> Result<Vec<Value>> {
-    Ok(vec![Value::List(layer.inputs.clone())])
+    Ok(vec![Value::list(layer.inputs.clone())?])
 }
 
 /// The elements of a list.

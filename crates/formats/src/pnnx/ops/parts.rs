@@ -127,9 +127,9 @@ pub fn slice_indexes(_: &mut Import, layer: &Layer) -> Result<Vec<Value>> {
         }
         number => Ok(number),
     };
-    Ok(vec![Value::List(
+    Ok(vec![Value::list(
         list.into_iter().map(of_word).collect::<Result<_>>()?,
-    )])
+    )?])
 }
 
 /// An argument that is one for each axis, in a list where there may be several.
