@@ -38,7 +38,7 @@ const PAGES = [
       'rest',
       'seldom',
     ],
-    1572,
+    1610,
     ['local.js'],
   ],
 ];

@@ -58,9 +58,10 @@ fn no_format_has_transpositions_that_onnx_does_not_have() {
         structure_only: true,
         ..LoadOptions::default()
     };
+    let runtime = Runtime::shared();
     let (mut wrong, mut compared) = (Vec::new(), 0);
     for path in &found {
-        let parsed = Runtime::shared().parse(path.as_path(), &options);
+        let parsed = runtime.parse(path.as_path(), &options);
         // What cannot be read is a matter of other tests.
         let Ok(graph) = pollster::block_on(parsed) else {
             continue;

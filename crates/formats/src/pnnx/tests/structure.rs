@@ -197,7 +197,7 @@ fn garbled_operators_are_errors() {
         ),
         ("pnnx.Expression e 1 1 0 1 expr=add(@0,", "garbled"),
         ("pnnx.Expression e 1 1 0 1 expr=add(@0,1))", "garbled"),
-        (&deep, "too deep"),
+        (deep.as_str(), "too deep"),
     ] {
         let error = refused(of_one(operator));
         let known = [
