@@ -92,6 +92,7 @@ references!(
     "ort",
     "ncnn",
     "mnn",
+    "pnnx",
     "tnn",
     "tengine",
     "gguf",

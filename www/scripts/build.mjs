@@ -36,6 +36,7 @@ const parts = [
   'mnn',
   'tengine',
   'tnn',
+  'pnnx',
   'gguf',
   'language',
   'text',

@@ -29,6 +29,7 @@ const PAGES = [
       'mnn',
       'tengine',
       'tnn',
+      'pnnx',
       'gguf',
       'language',
       'text',
@@ -39,7 +40,7 @@ const PAGES = [
       'seldom',
       'several',
     ],
-    1572,
+    1610,
     ['local.js'],
   ],
 ];

@@ -17,6 +17,7 @@ const PARTS = [
   'mnn',
   'more',
   'ncnn',
+  'pnnx',
   'quantized',
   'rest',
   'seldom',

@@ -74,6 +74,12 @@ for (const name of ['floats', 'packed']) {
   test(`${name}: a file of whisper.cpp has all of a model`, async () => {
     const { text, language, parts } = await heard(`../whisper/${name}/ggml-model.bin`, RECORDING);
     assert.deepEqual([text, language, parts.length], [SAID, 'en', RECORDING.phrases.length]);
+    // Two sessions open the file.
+    const path = `/whisper/${name}/ggml-model.bin`;
+    assert.deepEqual(
+      here.server.asked.filter((asked) => asked === path),
+      [path],
+    );
   });
 }
 

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use kilim::ErrorCode;
 
-/// Runs neural-network models (ONNX, ORT, TFLite, GGUF, ncnn, MNN, TNN, Tengine) on the GPU and the CPU.
+/// Runs neural-network models (ONNX, ORT, TFLite, GGUF, ncnn, PNNX, MNN, TNN, Tengine) on the GPU and the CPU.
 ///
 /// Exit codes: 0 done, 1 a comparison missed its tolerance, 2 wrong use, 3 the model cannot be
 /// loaded or run, 4 a file cannot be read or written.

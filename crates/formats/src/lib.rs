@@ -16,6 +16,7 @@ pub mod ncnn;
 pub mod nnpackage;
 pub mod onnx;
 pub mod ort;
+pub mod pnnx;
 pub mod safetensors;
 #[cfg(test)]
 mod shown;
@@ -78,6 +79,8 @@ impl Default for ImporterRegistry {
         let mut registry = ImporterRegistry::empty();
         registry.register(ggml::Ggml);
         registry.register(gguf::Gguf);
+        // Networks of both begin with the same number, which is all that ncnn's have.
+        registry.register(pnnx::Pnnx);
         registry.register(ncnn::Ncnn);
         registry.register(nnpackage::NnPackage);
         registry.register(onnx::Onnx);

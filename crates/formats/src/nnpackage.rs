@@ -56,7 +56,7 @@ impl Importer for NnPackage {
 }
 
 /// Where the package lies in an archive: there itself, or in a folder that has all of it.
-fn folder_in<'a>(archive: &Archive<'a>) -> Option<&'a str> {
+fn folder_in<'a>(archive: &'a Archive) -> Option<&'a str> {
     let mut folders: Vec<_> = archive
         .names()
         .filter_map(|name| name.strip_suffix(MANIFEST))

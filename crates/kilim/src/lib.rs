@@ -57,7 +57,7 @@ pub struct LoadOptions {
     /// Whether weights may be read through links that lead out of the folder of a model that is a file.
     pub follow_links: bool,
     /// Whether a model is only looked at: where a file of weights that it does not name is missing, its numbers are zeros. Networks of
-    /// ncnn (`.param`) and TNN (`.tnnproto`) are shown so without their weights, as are MNN models whose file left them out.
+    /// ncnn (`.param`), PNNX (`.pnnx.param`) and TNN (`.tnnproto`) are shown so without their weights, as are MNN models whose file left them out.
     pub structure_only: bool,
     /// Operators that the model may have beside Kilim's own.
     pub operators: core::ops::CustomOperators,

@@ -19,6 +19,14 @@ const IN_NCNN: [RegExp, Part[]][] = [
 ];
 /** Layers of TNN networks, as a `.tnnproto` names them, that are in other parts. */
 const IN_TNN: [RegExp, Part[]][] = [[/layernorm/i, ['language', 'quantized']]];
+/** Operators of PNNX networks, as a `.pnnx.param` names them, that are in other parts. */
+const IN_PNNX: [RegExp, Part[]][] = [[/attention|norm\b/i, ['language', 'quantized']]];
+/**
+ * What PNNX networks begin with: the number of ncnn's, and an operator with a dot in its name. Their weights are a zip archive, which few
+ * models are.
+ */
+const PNNX = /^7767517\s+\d+\s+\d+\s+\w+(\.|::)/;
+const OF_PNNX: Part[] = ['pnnx', 'seldom'];
 /** What ncnn networks begin with, in digits and in words. */
 const NCNN = ['7767517', '\xdd\x85v\0'];
 /** The first line of TNN networks, of any version, and the versions that Tengine networks begin with. */
@@ -41,6 +49,7 @@ const SETTINGS = /^\s*\{[\s\S]*"model_type"/;
 
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
+  if (/\.pnnx\.param($|[?#])/i.test(name)) return OF_PNNX;
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
   if (/\.mnn($|[?#])/i.test(name)) return ['mnn'];
   if (/\.tnnproto($|[?#])/i.test(name)) return ['tnn'];
@@ -64,6 +73,7 @@ export function partsIn(bytes: Uint8Array): Part[] {
   if (nodes.startsWith(GGML)) return OF_GGML;
   if (nodes.startsWith(ARCHIVE)) return ['tflite', 'seldom'];
   if (SETTINGS.test(nodes)) return OF_SETTINGS;
+  if (PNNX.test(nodes)) return [...new Set<Part>([...OF_PNNX, ...found(IN_PNNX)])];
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   if (TNN.test(nodes)) return [...new Set<Part>(['tnn', ...found(IN_TNN)])];
   if (nodes.startsWith(TENGINE)) return ['tengine'];

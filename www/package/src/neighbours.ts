@@ -1,6 +1,6 @@
 import type { WireSource } from './source.js';
 
-/** What networks of two files are called, with what their weights are called instead: those of ncnn and of TNN. */
+/** What networks of two files are called, with what their weights are called instead: those of ncnn and PNNX, and of TNN. */
 const WEIGHTS: [RegExp, string][] = [
   [/\.param(\.bin)?$/i, '.bin'],
   [/\.tnnproto$/i, '.tnnmodel'],

@@ -9,6 +9,7 @@ export const places: Places = {
   mnn: () => new URL('./kilim.relaxed.mnn.wasm', import.meta.url),
   tengine: () => new URL('./kilim.relaxed.tengine.wasm', import.meta.url),
   tnn: () => new URL('./kilim.relaxed.tnn.wasm', import.meta.url),
+  pnnx: () => new URL('./kilim.relaxed.pnnx.wasm', import.meta.url),
   gguf: () => new URL('./kilim.relaxed.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   text: () => new URL('./kilim.relaxed.text.wasm', import.meta.url),

@@ -9,6 +9,7 @@ export const places: Places = {
   mnn: () => new URL('./kilim.simd.mnn.wasm', import.meta.url),
   tengine: () => new URL('./kilim.simd.tengine.wasm', import.meta.url),
   tnn: () => new URL('./kilim.simd.tnn.wasm', import.meta.url),
+  pnnx: () => new URL('./kilim.simd.pnnx.wasm', import.meta.url),
   gguf: () => new URL('./kilim.simd.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
   text: () => new URL('./kilim.simd.text.wasm', import.meta.url),

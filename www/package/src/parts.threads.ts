@@ -9,6 +9,7 @@ export const places: Places = {
   mnn: () => new URL('./kilim.threads.mnn.wasm', import.meta.url),
   tengine: () => new URL('./kilim.threads.tengine.wasm', import.meta.url),
   tnn: () => new URL('./kilim.threads.tnn.wasm', import.meta.url),
+  pnnx: () => new URL('./kilim.threads.pnnx.wasm', import.meta.url),
   gguf: () => new URL('./kilim.threads.gguf.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
   text: () => new URL('./kilim.threads.text.wasm', import.meta.url),

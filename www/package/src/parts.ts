@@ -14,6 +14,7 @@ export const PARTS = [
   'mnn',
   'tengine',
   'tnn',
+  'pnnx',
   'gguf',
   'language',
   'text',

@@ -13,7 +13,7 @@ import type { Folder, FolderSource } from './text/folder.js';
 import { Stream } from './text/stream.js';
 import type { TokenizerSettings } from './text/template.js';
 import { openTokenizer } from './text/tokenizer.js';
-import { begun, wholeOf } from './text/whole.js';
+import { begun, fetchedOnce, wholeOf } from './text/whole.js';
 import type { Tokenizer } from './text/tokenizer.js';
 import { closedByBlocks } from './disposable.js';
 import type { Closes } from './disposable.js';
@@ -132,11 +132,18 @@ const HALVES = { encoder: ['last_hidden_state'], decoder: ['logits', 'present.*'
 /** The model of a file of whisper.cpp. The decoder's session says what the encoder hears. */
 async function loadGgml(file: ModelSource, options: LoadSpeechOptions): Promise<SpeechModel> {
   const { kind: _, tokenizer: given, onProgress, ...rest } = options;
-  const { begin, model } = await begun(file, rest.signal);
   const told = progressOf(onProgress, 2);
+  const fetched = await fetchedOnce(file, rest, (loaded, total) => {
+    told(0, { phase: 'download', loaded: 0, total: 0 });
+    told(1, { phase: 'download', loaded, total });
+  });
+  const { begin, model } = await begun(fetched ?? file, rest.signal);
   const opened: Session[] = [];
   const half = async (i: number, own: LoadOptions): Promise<Session> => {
-    const session = await load(model, { ...rest, ...own, onProgress: (progress) => told(i, progress) });
+    const tell = (progress: Progress): void => {
+      if (!fetched || progress.phase === 'prepare') told(i, progress);
+    };
+    const session = await load(model, { ...rest, ...own, onProgress: tell });
     opened.push(session);
     return session;
   };

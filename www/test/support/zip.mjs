@@ -17,3 +17,41 @@ export function entries(file) {
   }
   return found;
 }
+
+/** An archive of files by their names, stored as they are. */
+export function stored(files) {
+  const [parts, directory] = [[], []];
+  let at = 0;
+  for (const [path, bytes] of Object.entries(files)) {
+    const name = Buffer.from(path);
+    const said = Buffer.alloc(26);
+    said.writeUInt16LE(20, 0);
+    said.writeUInt32LE(crc32(bytes), 10);
+    said.writeUInt32LE(bytes.length, 14);
+    said.writeUInt32LE(bytes.length, 18);
+    said.writeUInt16LE(name.length, 22);
+    const listed = Buffer.alloc(14);
+    listed.writeUInt32LE(at, 10);
+    directory.push(Buffer.from('PK\x01\x02\x14\0', 'latin1'), said, listed, name);
+    const part = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), said, name, bytes]);
+    parts.push(part);
+    at += part.length;
+  }
+  const list = Buffer.concat(directory);
+  const end = Buffer.alloc(22);
+  end.write('PK\x05\x06', 'latin1');
+  end.writeUInt16LE(parts.length, 8);
+  end.writeUInt16LE(parts.length, 10);
+  end.writeUInt32LE(list.length, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...parts, list, end]);
+}
+
+function crc32(bytes) {
+  let crc = ~0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+}

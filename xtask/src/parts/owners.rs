@@ -13,6 +13,7 @@ pub const PARTS: &[&str] = &[
     "mnn",
     "tengine",
     "tnn",
+    "pnnx",
     "gguf",
     "language",
     "text",
@@ -31,20 +32,21 @@ const NCNN: usize = 3;
 const MNN: usize = 4;
 const TENGINE: usize = 5;
 const TNN: usize = 6;
-const GGUF: usize = 7;
-const LANGUAGE: usize = 8;
+const PNNX: usize = 7;
+const GGUF: usize = 8;
+const LANGUAGE: usize = 9;
 /// The words of decoders.
-const TEXT: usize = 9;
+const TEXT: usize = 10;
 /// What hears and writes.
-const SPEECH: usize = 10;
-const QUANTIZED: usize = 11;
+const SPEECH: usize = 11;
+const QUANTIZED: usize = 12;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 12;
-const REST: usize = 13;
+const MORE: usize = 13;
+const REST: usize = 14;
 /// What few pages ask for by a call or a file of its own, and nothing else does.
-const SELDOM: usize = 14;
+const SELDOM: usize = 15;
 /// What cuts a graph among backends: pages with WebGPU and those with backends of their own need it.
-const SEVERAL: usize = 15;
+const SEVERAL: usize = 16;
 
 /// What the names of functions hold that read one format, with the part that they are.
 const FORMATS: &[(&str, usize)] = &[
@@ -52,6 +54,7 @@ const FORMATS: &[(&str, usize)] = &[
     ("kilim_formats::mnn", MNN),
     ("kilim_formats::ncnn", NCNN),
     ("kilim_formats::ort", TFLITE),
+    ("kilim_formats::pnnx", PNNX),
     ("kilim_formats::tengine", TENGINE),
     ("kilim_formats::tnn", TNN),
     ("tflite", TFLITE),
@@ -100,7 +103,7 @@ const COMMON: &[&str] = &[
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
 /// What the names of functions hold that stand between Kilim and backends and importers of the page, that read Whisper files of ggml,
-/// zipped packages, and numbers of GGUF files that lie on grids.
+/// zip archives, and numbers of GGUF files that lie on grids.
 const OF_FEW: &[&str] = &[
     "adler2",
     "blocks::gridded",

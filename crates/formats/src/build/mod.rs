@@ -1,6 +1,7 @@
 //! What the importers of all formats share: a graph that grows node by node ([`GraphBuilder`]), tables of operators
 //! ([`OpTable`]), and the list of what is refused ([`Refusals`]).
 
+mod blocks;
 mod graph;
 mod layers;
 mod names;

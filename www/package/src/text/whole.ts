@@ -1,4 +1,7 @@
-import type { ModelSource } from '../index.js';
+import type { LoadOptions, ModelSource } from '../index.js';
+import { mostFileBytes } from '../limits.js';
+import { readSource } from '../source.js';
+import type { OnBytes } from '../source.js';
 import { GGUF_FILE } from '../whole-names.js';
 import type { Folder, FolderSource } from './folder.js';
 import { beginAt, folderAt } from './served.js';
@@ -26,6 +29,16 @@ export async function wholeOf(
   const [only, ...others] = SETTINGS.some((name) => paths.includes(name)) ? [] : paths.filter((path) => kind.test(path));
   const path = file ?? (others.length === 0 ? only : undefined);
   return path !== undefined && kind.test(path) ? folder.find(path, signal) : undefined;
+}
+
+/**
+ * A file at an address that several sessions open, in memory, so that it is fetched once. `undefined` for other sources, and where `load` itself keeps
+ * the file.
+ */
+export async function fetchedOnce(model: ModelSource, options: LoadOptions, onBytes: OnBytes): Promise<Blob | undefined> {
+  if (!(model instanceof URL) || !/^https?:$/.test(model.protocol) || options.cache === true) return undefined;
+  const bytes = await readSource({ url: model.href }, { onBytes, most: mostFileBytes(options), signal: options.signal });
+  return new File([bytes as Uint8Array<ArrayBuffer>], model.pathname.split('/').pop() ?? '');
 }
 
 /** The beginning of a file, and what `load` takes for the whole. Of an address no more than the beginning is fetched here. */

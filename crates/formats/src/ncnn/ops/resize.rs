@@ -1,11 +1,10 @@
 //! Sampling at other positions, and blocks of pictures.
 
-use kilim_core::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, AspectPolicy, Col2Im, Conv, CoordinateMode, Expand, GridMode, GridPadding,
-    GridSample, NearestMode, Padding, Resize, ResizeMode,
+    AspectPolicy, Col2Im, CoordinateMode, Expand, GridMode, GridPadding, GridSample, NearestMode,
+    Padding, Resize, ResizeMode,
 };
 use kilim_core::tensor::Tensor;
 
@@ -149,9 +148,6 @@ pub fn fold(imp: &mut Import, layer: &Layer) -> Outputs {
     Ok(vec![imp.op(op, &inputs)?])
 }
 
-/// Numbers of the convolution that finds blocks.
-const MOST_NUMBERS: usize = 1 << 22;
-
 /// The layer `Unfold`: the blocks of a picture as columns, which convolutions with one tap each find.
 pub fn unfold(imp: &mut Import, layer: &Layer) -> Outputs {
     if layer.params.float(18, 0.0)? != 0.0 {
@@ -160,26 +156,10 @@ pub fn unfold(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
     let channels = fixed(imp, x, 1, "the number of channels")?;
     let kernel = along(layer, KERNEL, 2, 0)?;
-    let taps = kernel[0].saturating_mul(kernel[1]);
-    let numbers = taps.saturating_mul(taps).saturating_mul(channels);
-    if numbers > MOST_NUMBERS {
-        return Err(unsupported("blocks of so many pixels"));
-    }
-    let mut identity = Tensor::zeros(DType::F32, &[channels, taps, taps])?;
-    let numbers = identity.make_mut::<f32>()?;
-    for (row, numbers) in numbers.chunks_exact_mut(taps).enumerate() {
-        numbers[row % taps] = 1.0;
-    }
-    let weights = identity.reshaped(&[channels * taps, 1, kernel[0], kernel[1]])?;
-    let conv = Conv {
-        strides: along(layer, STRIDE, 2, 1)?,
-        dilations: along(layer, DILATION, 2, 1)?,
-        padding: padding(&around(layer, AROUND, 2)?)?,
-        groups: channels,
-        channels_last: false,
-        activation: Activation::None,
-    };
-    let weights = imp.node_constant("blocks", weights);
-    let y = imp.op(conv, &[x, weights])?;
-    Ok(vec![imp.reshape(y, &[1, (channels * taps) as i64, -1])?])
+    let window = (
+        along(layer, STRIDE, 2, 1)?,
+        along(layer, DILATION, 2, 1)?,
+        padding(&around(layer, AROUND, 2)?)?,
+    );
+    Ok(vec![imp.unfolded(x, channels, &kernel, window)?])
 }
