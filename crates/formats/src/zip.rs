@@ -88,7 +88,7 @@ impl<'a> Archive<'a> {
         if entry.encrypted {
             return Err(unsupported("a file that is encrypted").with_input(name));
         }
-        limits.check_file(entry.size)?;
+        limits.check_file(entry.size as u64)?;
         let packed = &self.bytes[entry.packed.clone()];
         let most = match entry.method {
             STORED => packed.len(),

@@ -67,8 +67,8 @@ fn entries(header: &str) -> Result<Vec<file::Entry>> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([0; 8]);
-    file::read(bytes.len(), &|from, to| {
-        to.copy_from_slice(&bytes[from..from + to.len()]);
+    file::read(bytes.len() as u64, &|from, to| {
+        to.copy_from_slice(&bytes[from as usize..][..to.len()]);
         Ok(())
     })
 }

@@ -179,19 +179,19 @@ fn external_tensor(location: &str, offset: &str, length: &str) -> Bytes {
 
 /// A file `w.bin` that notes what is read of it.
 #[derive(Default)]
-struct Noted(RefCell<Vec<(String, usize, usize)>>);
+struct Noted(RefCell<Vec<(String, u64, usize)>>);
 
 const WEIGHTS: [f32; 3] = [0.0, 7.0, 8.0];
 
 impl ExternalFiles for Noted {
-    fn size(&self, _: &str) -> Result<usize> {
-        Ok(size_of_val(&WEIGHTS))
+    fn size(&self, _: &str) -> Result<u64> {
+        Ok(size_of_val(&WEIGHTS) as u64)
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor> {
         self.0.borrow_mut().push((path.to_string(), offset, len));
         let data: Vec<u8> = WEIGHTS.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Tensor::from_raw(DType::U8, &[len], &data[offset..offset + len])
+        Tensor::from_raw(DType::U8, &[len], &data[offset as usize..][..len])
     }
 }
 
