@@ -3,8 +3,8 @@ import { KilimError } from './errors.js';
 import type { WireSource } from './source.js';
 
 /** Bytes of a file from which on a worker reads it where it lies. */
-export const LARGE = 2 ** 25;
-/** Bytes that are read at once, at least: what stands between two weights comes with them. */
+export const LARGE_FILE = 2 ** 25;
+/** Bytes that are read at once, at least. */
 const AHEAD = 2 ** 15;
 
 /** In the types of workers, which are not those of pages. */
@@ -25,20 +25,23 @@ export const BLOBS = true;
 /** Whether this thread does. */
 export const CAN_READ = typeof FileReaderSync !== 'undefined';
 
-/** A file of which `read` gives parts: what it gives is kept for the next call. */
+/** A file of which `read` gives parts. What is little comes with what is behind it. */
 export function apart(size: number, read: (from: number, length: number) => Uint8Array): Apart {
   let at = 0;
   let held = new Uint8Array();
+  const readNow = (from: number, length: number): Uint8Array => {
+    try {
+      return read(from, length);
+    } catch (error) {
+      throw new KilimError('IO', `the file cannot be read any more: ${reasonOf(error)}`, {}, error);
+    }
+  };
   return {
     size,
     read(from, length) {
+      if (length >= AHEAD) return readNow(from, length);
       if (from < at || from + length > at + held.length) {
-        try {
-          held = read(from, Math.min(Math.max(length, AHEAD), size - from)) as Uint8Array<ArrayBuffer>;
-        } catch (error) {
-          held = new Uint8Array();
-          throw new KilimError('IO', `the file cannot be read any more: ${reasonOf(error)}`, {}, error);
-        }
+        held = readNow(from, Math.min(AHEAD, size - from)) as Uint8Array<ArrayBuffer>;
         at = from;
       }
       return held.subarray(from - at, from - at + length);
@@ -49,7 +52,7 @@ export function apart(size: number, read: (from: number, length: number) => Uint
 /** What reads a large file from where it lies; `undefined` of another, and of one that has to be fetched. Only a worker may wait for it. */
 export function openApart(source: WireSource): Apart | undefined {
   if ('bytes' in source) return openBytes(source.bytes);
-  if (!('blob' in source) || source.blob.size < LARGE || !CAN_READ) return undefined;
+  if (!('blob' in source) || source.blob.size < LARGE_FILE || !CAN_READ) return undefined;
   const { blob } = source;
   const reader = new FileReaderSync();
   return apart(blob.size, (from, length) => new Uint8Array(reader.readAsArrayBuffer(blob.slice(from, from + length))));
@@ -57,6 +60,6 @@ export function openApart(source: WireSource): Apart | undefined {
 
 /** Bytes of this thread's, which need not be in the runtime's memory as well. */
 export function openBytes(bytes: Uint8Array): Apart | undefined {
-  if (bytes.length < LARGE) return undefined;
+  if (bytes.length < LARGE_FILE) return undefined;
   return { size: bytes.length, read: (from, length) => bytes.subarray(from, from + length) };
 }

@@ -1,5 +1,5 @@
 import { onAbort } from './abort.js';
-import { LARGE } from './apart.js';
+import { LARGE_FILE } from './apart.js';
 import { bytesOf } from './bytes.js';
 import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
@@ -105,7 +105,7 @@ async function readStream(
   const stopListening = onAbort(signal, () => void reader.cancel(signal?.reason).catch(() => undefined));
   try {
     checkBytes(total, most);
-    const buffer = new Growing(total, blobs ? LARGE : Infinity);
+    const buffer = new Growing(total, blobs ? LARGE_FILE : Infinity);
     let headToCome = onHead !== undefined;
     for (;;) {
       const { done, value } = await next(buffer.length);

@@ -1,9 +1,9 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { LARGE, apart, openBytes } from '../apart.js';
+import { LARGE_FILE, apart, openBytes } from '../apart.js';
 import type { Apart } from '../apart.js';
 import type { WireSource } from '../source.js';
 
-export { LARGE } from '../apart.js';
+export { LARGE_FILE } from '../apart.js';
 export type { Apart } from '../apart.js';
 
 /** No thread of Node waits for parts of blobs. */
@@ -31,7 +31,7 @@ export function openApart(source: WireSource): Apart | undefined {
   } catch {
     // Reading it says why.
   }
-  if (first === undefined || first[0] < LARGE) return undefined;
+  if (first === undefined || first[0] < LARGE_FILE) return undefined;
   const [known, before] = first;
   return apart(known, (from, length) =>
     opened((file, size, changed) => {

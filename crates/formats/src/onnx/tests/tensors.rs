@@ -226,6 +226,37 @@ fn external_data() -> Result<()> {
     Ok(())
 }
 
+/// A file that is larger than the memory of 32 bits.
+struct Huge;
+
+impl ExternalFiles for Huge {
+    fn size(&self, _: &str) -> Result<u64> {
+        Ok(6 << 30)
+    }
+
+    fn part(&self, _: &str, offset: u64, len: usize) -> Result<Tensor> {
+        let gigabytes = (offset >> 30) as f32;
+        let data = gigabytes.to_le_bytes().repeat(len / 4);
+        Tensor::from_raw(DType::U8, &[len], &data)
+    }
+}
+
+#[test]
+fn external_data_lies_beyond_four_gigabytes() -> Result<()> {
+    let load = |offset: u64| {
+        let tensor = external_tensor("w.bin", &offset.to_string(), "8");
+        let file = model(13, &[initializer(&tensor), output("w")]);
+        let source = ModelFile::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        load_model(&source.with_external(&Huge), &Limits::default())
+    };
+    let graph = load(5 << 30)?;
+    let w = constant(&graph, "w").expect("the initializer is a constant");
+    assert_eq!(w.as_slice::<f32>()?, [5.0, 5.0]);
+    let error = load((6 << 30) - 4).err().map(|e| e.code());
+    assert_eq!(error, Some(ErrorCode::InvalidModel));
+    Ok(())
+}
+
 #[test]
 fn external_booleans_are_zero_or_one() -> Result<()> {
     let load = |data: &[u8]| {
