@@ -10,7 +10,10 @@ use std::thread::{ThreadId, current};
 
 use kilim::core::tensor::AlignedBytes;
 use kilim::formats::{FileParts, GivenFile};
-use kilim::{BackendId, DType, Error, ErrorCode, LoadOptions, ModelSource, Result, RunOptions, Runtime, Tensor};
+use kilim::{
+    BackendId, DType, Error, ErrorCode, LoadOptions, ModelSource, Result, RunOptions, Runtime,
+    Tensor,
+};
 use kilim_test_support::allocations::{Counting, most_during};
 use kilim_tests::onnx::{self, Inline, Node, Value};
 
@@ -174,7 +177,9 @@ impl FileParts for Own {
             return Err(Error::new(ErrorCode::Io, "another thread has the file"));
         }
         let mut file = self.file.lock().expect("one thread reads");
-        let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(to));
+        let read = file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(to));
         read.map_err(|e| Error::new(ErrorCode::Io, e.to_string()))
     }
 }

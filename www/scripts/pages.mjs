@@ -37,7 +37,7 @@ const PAGES = [
       'rest',
       'seldom',
     ],
-    1572,
+    1576,
     ['local.js'],
   ],
 ];

@@ -234,7 +234,10 @@ mod tests {
         let replaced = replaced.map(|(range, by)| Replaced { range, by });
         let outline = Outline::read(&Huge, &replaced).expect("an outline");
         let half = SIZE / 2;
-        let places: Vec<u64> = (0..10).chain(half..half + 6).chain(SIZE - 2..SIZE).collect();
+        let places: Vec<u64> = (0..10)
+            .chain(half..half + 6)
+            .chain(SIZE - 2..SIZE)
+            .collect();
         let own = (0..10).chain(14..22);
         for (at, &place) in own.zip(&places) {
             assert_eq!(outline.as_slice()[at], byte(place), "{at}");

@@ -201,13 +201,7 @@ impl<'a> ModelFile<'a> {
     /// # Errors
     /// `InvalidModel` where the path leaves the folder or the file ends before, `Limit` where the file is
     /// larger than allowed, else what the source says.
-    pub fn external(
-        &self,
-        path: &str,
-        offset: u64,
-        len: usize,
-        limits: &Limits,
-    ) -> Result<Tensor> {
+    pub fn external(&self, path: &str, offset: u64, len: usize, limits: &Limits) -> Result<Tensor> {
         let size = self.external_size(path, limits)?;
         if offset.checked_add(len as u64).is_none_or(|end| end > size) {
             return Err(Error::new(

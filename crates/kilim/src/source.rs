@@ -7,7 +7,8 @@ use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, Graph, Result};
 use kilim_formats::{
-    Draft, ExternalFiles, GivenFile, GivenFiles, Importer, ImporterRegistry, ModelFile, Parted, head,
+    Draft, ExternalFiles, GivenFile, GivenFiles, Importer, ImporterRegistry, ModelFile, Parted,
+    head,
 };
 
 use crate::LoadOptions;

@@ -34,7 +34,9 @@ fn texts(object: &JsValue, name: &str) -> Result<Vec<String>> {
 /// `InvalidValue` where it is not of its form, and those of [`Draft`].
 pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
     // By their places in the list.
-    let files = (0..).zip(files).map(|(i, file): (u32, _)| (i.to_string(), file));
+    let files = (0..)
+        .zip(files)
+        .map(|(i, file): (u32, _)| (i.to_string(), file));
     let files = GivenFiles::new(files.collect());
     let mut draft = Draft::new(text(given, "id")?);
     for input in list(given, "inputs")?.iter() {

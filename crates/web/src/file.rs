@@ -108,7 +108,8 @@ impl WasmFile {
                 Ok(Uint8Array::from(&bytes.as_slice()[..length]))
             }
             Held::Apart(file) => {
-                let length = (length as usize).min(usize::try_from(file.size).unwrap_or(usize::MAX));
+                let length =
+                    (length as usize).min(usize::try_from(file.size).unwrap_or(usize::MAX));
                 let bytes = file.bytes(0, length).map_err(|e| convert::error(&e))?;
                 Ok(bytes.slice(0, length as u32))
             }

@@ -81,7 +81,12 @@ impl Ledger {
         if most < usize::MAX && sum > most as u64 {
             let what = format!("the model's {what} are too large");
             let in_bytes = |n: u64| format!("{n} bytes");
-            return Err(Limits::exceeded(name, what, in_bytes(most as u64), in_bytes(sum)));
+            return Err(Limits::exceeded(
+                name,
+                what,
+                in_bytes(most as u64),
+                in_bytes(sum),
+            ));
         }
         match storage {
             Storage::Static => accounts.constant = sum,

@@ -111,7 +111,8 @@ impl Tensors for OfFile<'_> {
         let info = self.tensors.get(name);
         let data = &info.ok_or_else(|| invalid("the tensor is missing"))?.data;
         // So many as the shape has, which memory can hold.
-        self.source.part(data.start, (data.end - data.start) as usize)
+        self.source
+            .part(data.start, (data.end - data.start) as usize)
     }
 }
 

@@ -192,7 +192,10 @@ fn large_tensors_need_not_be_in_memory() {
         let parted = Parted::new(Arc::new(Apart(bytes.to_vec())), true);
         let outline = ImporterRegistry::default().read(parted.file(), "m")?;
         assert_eq!(outline.as_slice(), &bytes[..front]);
-        load_model(&ModelFile::parted(&parted, outline, "m"), &Limits::default())
+        load_model(
+            &ModelFile::parted(&parted, outline, "m"),
+            &Limits::default(),
+        )
     };
     let constants = |graph: &Graph| -> Vec<Option<Tensor>> {
         graph.values.iter().map(|v| v.constant.clone()).collect()

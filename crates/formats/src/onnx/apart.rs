@@ -130,9 +130,7 @@ impl Walk<'_> {
                 _ => return None,
             };
             let start = at + (length - reader.left()) as u64;
-            let end = start
-                .checked_add(body)
-                .filter(|end| *end <= message.end)?;
+            let end = start.checked_add(body).filter(|end| *end <= message.end)?;
             if wire == 2 {
                 let place = Place {
                     tag: at,
@@ -188,8 +186,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use kilim_core::error::{Error, ErrorCode, Result};
     use kilim_core::Limits;
+    use kilim_core::error::{Error, ErrorCode, Result};
 
     use super::*;
     use crate::{ImporterRegistry, ModelFile, Parted};
@@ -213,7 +211,12 @@ mod tests {
     }
 
     fn field(number: u8, body: &[u8]) -> Vec<u8> {
-        [vec![number << 3 | 2], varint(body.len() as u64), body.to_vec()].concat()
+        [
+            vec![number << 3 | 2],
+            varint(body.len() as u64),
+            body.to_vec(),
+        ]
+        .concat()
     }
 
     fn tensor(name: &str, bytes: usize) -> Vec<u8> {
@@ -250,7 +253,9 @@ mod tests {
         ]);
         let counted = Arc::new(counted);
         let replaced = outline(&*counted);
-        let parts = replaced.iter().filter(|part| part.range.end - part.range.start > 100);
+        let parts = replaced
+            .iter()
+            .filter(|part| part.range.end - part.range.start > 100);
         for Replaced { range, .. } in parts.clone() {
             let data = &counted.0[range.start as usize..range.end as usize];
             assert_eq!(data.iter().filter(|&&b| b == 7).count(), large);
@@ -269,7 +274,11 @@ mod tests {
         for (name, bytes) in [("a", large), ("small", LARGE - 1), ("b", large)] {
             let value = graph.values.iter().find(|value| value.name == name);
             let tensor = value.and_then(|value| value.constant.as_ref());
-            assert_eq!(tensor.expect("a constant").read()?, vec![7; bytes], "{name}");
+            assert_eq!(
+                tensor.expect("a constant").read()?,
+                vec![7; bytes],
+                "{name}"
+            );
         }
         Ok(())
     }

@@ -199,7 +199,9 @@ impl Tensors<'_> {
         if let Some(len) = number("length")?.filter(|&len| len != wanted as u64) {
             return Err(wrong_size(len, wanted));
         }
-        let bytes = self.source.external(location, offset, wanted, self.limits)?;
+        let bytes = self
+            .source
+            .external(location, offset, wanted, self.limits)?;
         of_bytes(dtype, shape, &bytes)
     }
 

@@ -60,7 +60,10 @@ impl Folder {
             None => {
                 let on_demand = files.resolved.len() < HELD;
                 let label = format!("the external file `{name}`");
-                Rc::new(Parted::new(Arc::new(Stored::open(&path, label)?), on_demand))
+                Rc::new(Parted::new(
+                    Arc::new(Stored::open(&path, label)?),
+                    on_demand,
+                ))
             }
         };
         files.named.insert(name.to_string(), file.clone());
@@ -164,7 +167,6 @@ impl Stored {
             file: Mutex::new(file),
         })
     }
-
 }
 
 impl FileParts for Stored {
