@@ -2,10 +2,18 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::sync::Arc;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread::{ThreadId, current};
 
 use kilim::core::tensor::AlignedBytes;
-use kilim::{BackendId, DType, LoadOptions, ModelSource, RunOptions, Tensor};
+use kilim::formats::{FileParts, GivenFile};
+use kilim::{
+    BackendId, DType, Error, ErrorCode, LoadOptions, ModelSource, Result, RunOptions, Runtime,
+    Tensor,
+};
 use kilim_test_support::allocations::{Counting, most_during};
 use kilim_tests::onnx::{self, Inline, Node, Value};
 
@@ -39,9 +47,8 @@ impl Weights {
         }
     }
 
-    /// The model, and the bytes of its weights.
-    fn model(self, rows: &str) -> (Vec<u8>, usize) {
-        let n = self.size();
+    /// A model of products with so many matrices of `n` rows and columns, and the bytes of its weights.
+    fn model(self, matrices: usize, n: usize, rows: &str) -> (Vec<u8>, usize) {
         let (dims, kind): (&[usize], i64) = match self {
             Weights::Floats => (&[n, n], FLOAT),
             Weights::Halves => (&[n, n], FLOAT16),
@@ -53,7 +60,7 @@ impl Weights {
             let each = (0..count).map(|i| ((i * 7919 + seed) % 1009) as f32 / 1e5);
             each.flat_map(f32::to_le_bytes).collect()
         };
-        let data: Vec<[Vec<u8>; 2]> = (0..LAYERS)
+        let data: Vec<[Vec<u8>; 2]> = (0..matrices)
             .map(|i| match self {
                 Weights::Floats => [floats(i, n * n), Vec::new()],
                 Weights::Halves => [halves(i, n * n), Vec::new()],
@@ -63,7 +70,7 @@ impl Weights {
                 }
             })
             .collect();
-        let names: Vec<[String; 5]> = (0..LAYERS)
+        let names: Vec<[String; 5]> = (0..matrices)
             .map(|i| ["x", "w", "s", "c"].map(|name| format!("{name}{i}")))
             .zip(1..)
             .map(|([x, w, s, c], next)| [x, w, s, c, format!("x{next}")])
@@ -129,7 +136,7 @@ impl Weights {
         let nodes: Vec<Node> = widened.chain(products).collect();
         let width = n.to_string();
         let dims = [rows, &width];
-        let last = outputs[LAYERS - 1][0];
+        let last = outputs[matrices - 1][0];
         let (x, y) = ([("x0", &dims[..])], [(last, &dims[..])]);
         let bytes = data.iter().flatten().map(Vec::len).sum();
         (onnx::model_holding(&nodes, &x, &y, &weights), bytes)
@@ -142,14 +149,49 @@ fn halves(seed: usize, count: usize) -> Vec<u8> {
     each.flat_map(u16::to_le_bytes).collect()
 }
 
+/// A file that one thread alone may read, as that of a session in a page.
+struct Own {
+    file: Mutex<File>,
+    size: u64,
+    thread: ThreadId,
+}
+
+impl Own {
+    fn open(path: &Path) -> Own {
+        let file = File::open(path).expect("it is there");
+        Own {
+            size: file.metadata().expect("it has a size").len(),
+            file: Mutex::new(file),
+            thread: current().id(),
+        }
+    }
+}
+
+impl FileParts for Own {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        if current().id() != self.thread {
+            return Err(Error::new(ErrorCode::Io, "another thread has the file"));
+        }
+        let mut file = self.file.lock().expect("one thread reads");
+        let read = file
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(to));
+        read.map_err(|e| Error::new(ErrorCode::Io, e.to_string()))
+    }
+}
+
 /// Loads and runs a model: what its arena takes, and what it gives for a row of ones.
-fn load_and_run(source: ModelSource, weights: Weights) -> (usize, Vec<f64>) {
+fn load_and_run(source: ModelSource, backend: &str, n: usize) -> (usize, Vec<f64>) {
     let options = LoadOptions {
-        backends: vec![BackendId::from("cpu")],
+        backends: vec![BackendId::from(backend)],
         ..LoadOptions::default()
     };
     let mut session = pollster::block_on(kilim::load(source, options)).expect("it loads");
-    let x = Tensor::from_slice(&[1, weights.size()], &vec![1.0f32; weights.size()]);
+    let x = Tensor::from_slice(&[1, n], &vec![1.0f32; n]);
     let inputs = [("x0", x.expect("a row"))];
     let options = RunOptions::default();
     let outputs = pollster::block_on(session.run(&inputs, &options)).expect("it runs");
@@ -165,11 +207,12 @@ fn weights_are_in_memory_once() {
     std::fs::create_dir_all(&folder).expect("a folder can be made");
     let path = folder.join("model.onnx");
     for weights in [Weights::Floats, Weights::Halves, Weights::FourBits] {
+        let n = weights.size();
         let mut results = Vec::new();
         for rows in ["1", "n"] {
-            let (model, bytes) = weights.model(rows);
+            let (model, bytes) = weights.model(LAYERS, n, rows);
             std::fs::write(&path, &model).expect("it can be written");
-            let from_file = || load_and_run(ModelSource::from(&*path), weights);
+            let from_file = || load_and_run(ModelSource::from(&*path), "cpu", n);
             // What outlives every session comes with the first one.
             from_file();
             let (most, (arena, result)) = most_during(from_file);
@@ -180,10 +223,21 @@ fn weights_are_in_memory_once() {
             );
             results.push(result);
             let (most, (arena, result)) = most_during(|| {
+                let model = GivenFile::Parts(Arc::new(Own::open(&path)));
+                let external = Default::default();
+                load_and_run(ModelSource::Given { model, external }, "cpu", n)
+            });
+            let bound = (bytes + arena) * 115 / 100;
+            assert!(
+                most <= bound,
+                "{weights:?}, {rows} rows, of parts: {most} of {bound} bytes for weights of {bytes} and an arena of {arena}"
+            );
+            results.push(result);
+            let (most, (arena, result)) = most_during(|| {
                 let model = AlignedBytes::copy_of(&model).expect("there is memory");
                 let external = Default::default();
                 let model = Arc::new(model);
-                load_and_run(ModelSource::Bytes { model, external }, weights)
+                load_and_run(ModelSource::Bytes { model, external }, "cpu", n)
             });
             let bound = (bytes + arena) * 115 / 100;
             // Another size may ask for another packing: of a file that was given as bytes, raw weights stay.
@@ -197,5 +251,24 @@ fn weights_are_in_memory_once() {
             assert_eq!(*result, results[0], "{weights:?}");
         }
     }
+    weights_go_to_a_gpu_in_pieces(&path);
     std::fs::remove_dir_all(folder).expect("the folder can be removed");
+}
+
+/// A matrix that a device has as it is in the file is in memory nowhere else.
+fn weights_go_to_a_gpu_in_pieces(path: &Path) {
+    let gpu = BackendId::from("wgpu");
+    if pollster::block_on(Runtime::shared().backend(&gpu)).is_err() {
+        return;
+    }
+    let mut most = [0; 2];
+    // What outlives every session comes with the first one.
+    for (most, n) in most.iter_mut().zip([256, 8192]) {
+        let (model, _) = Weights::FourBits.model(1, n, "1");
+        std::fs::write(path, &model).expect("it can be written");
+        drop(model);
+        *most = most_during(|| load_and_run(ModelSource::from(path), "wgpu", n)).0;
+    }
+    let bound = 8192 * 8192 / 2 / 2;
+    assert!(most[1] <= bound, "{} of {bound} bytes", most[1]);
 }

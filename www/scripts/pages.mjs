@@ -40,7 +40,7 @@ const PAGES = [
       'seldom',
       'several',
     ],
-    1610,
+    1616,
     ['local.js'],
   ],
 ];

@@ -55,7 +55,7 @@ macro_rules! limits {
 
 limits! {
     /// Bytes of the model file, and of each file that belongs to it.
-    file_bytes: usize = usize::MAX, 1 << 30;
+    file_bytes: u64 = u64::MAX, 1 << 30;
     /// Nodes in all graphs together, with functions written out.
     nodes: usize = 1 << 20, 1 << 16;
     /// Graphs, functions and messages of the file in each other.
@@ -102,7 +102,7 @@ impl Limits {
     ///
     /// # Errors
     /// `Limit` where it is larger than [`Limits::file_bytes`].
-    pub fn check_file(&self, bytes: usize) -> Result<()> {
+    pub fn check_file(&self, bytes: u64) -> Result<()> {
         match bytes <= self.file_bytes {
             true => Ok(()),
             false => Err(Limits::exceeded(

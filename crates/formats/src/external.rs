@@ -7,6 +7,8 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Tensor};
 
+use crate::parts::{Parted, SharedParts};
+
 /// Gives parts of the files beside a model. Paths are relative to the model's folder, with `/` between
 /// their parts, and do not lead out of it by `..`; one file may be named in several ways.
 pub trait ExternalFiles {
@@ -14,14 +16,14 @@ pub trait ExternalFiles {
     ///
     /// # Errors
     /// `Io` where there is no such file.
-    fn size(&self, path: &str) -> Result<usize>;
+    fn size(&self, path: &str) -> Result<u64>;
 
     /// `len` bytes of a file from `offset` on, which does not end before: a tensor of `uint8`, which may share its
     /// buffer with other parts, or read the file when it is needed ([`Tensor::on_demand`]).
     ///
     /// # Errors
     /// `Io` where they cannot be read, `Limit` where memory is short.
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor>;
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor>;
 
     /// The paths of all files, for models that do not name the one that they need. Nothing where they cannot be listed.
     fn names(&self) -> Vec<String> {
@@ -29,23 +31,47 @@ pub trait ExternalFiles {
     }
 }
 
-/// Files in memory.
+/// A file that a caller gives.
+#[derive(Clone)]
+pub enum GivenFile {
+    Bytes(Arc<AlignedBytes>),
+    /// A file that is read where it lies, part by part.
+    Parts(SharedParts),
+}
+
+impl From<Arc<AlignedBytes>> for GivenFile {
+    fn from(bytes: Arc<AlignedBytes>) -> GivenFile {
+        GivenFile::Bytes(bytes)
+    }
+}
+
+/// Files that a caller gives.
 pub struct GivenFiles {
     /// Files by their paths, without the parts of a path that mean nothing.
-    files: HashMap<String, Arc<AlignedBytes>>,
+    files: HashMap<String, Given>,
+}
+
+enum Given {
+    Bytes(Arc<AlignedBytes>),
+    Parts(Parted),
 }
 
 impl GivenFiles {
     /// Files by the paths that the model names them with.
-    pub fn new(files: HashMap<String, Arc<AlignedBytes>>) -> GivenFiles {
-        let files = files.into_iter();
-        let files = files.map(|(path, bytes)| (normalized(&path), bytes));
+    pub fn new<F: Into<GivenFile>>(files: HashMap<String, F>) -> GivenFiles {
+        let files = files.into_iter().map(|(path, file)| {
+            let given = match file.into() {
+                GivenFile::Bytes(bytes) => Given::Bytes(bytes),
+                GivenFile::Parts(file) => Given::Parts(Parted::new(file, true)),
+            };
+            (normalized(&path), given)
+        });
         GivenFiles {
             files: files.collect(),
         }
     }
 
-    fn find(&self, path: &str) -> Result<&Arc<AlignedBytes>> {
+    fn find(&self, path: &str) -> Result<&Given> {
         self.files.get(&normalized(path)).ok_or_else(|| {
             let message = format!("the model refers to the file `{path}`, which was not given");
             let names: Vec<&str> = self.files.keys().map(String::as_str).collect();
@@ -58,12 +84,22 @@ impl GivenFiles {
 }
 
 impl ExternalFiles for GivenFiles {
-    fn size(&self, path: &str) -> Result<usize> {
-        Ok(self.find(path)?.len())
+    fn size(&self, path: &str) -> Result<u64> {
+        Ok(match self.find(path)? {
+            Given::Bytes(bytes) => bytes.len() as u64,
+            Given::Parts(parts) => parts.file().size(),
+        })
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
-        Tensor::view(DType::U8, &[len], self.find(path)?.clone(), offset, len)
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor> {
+        match self.find(path)? {
+            Given::Bytes(bytes) => {
+                // What does not fit lies behind the end of any bytes.
+                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                Tensor::view(DType::U8, &[len], bytes.clone(), offset, len)
+            }
+            Given::Parts(parts) => parts.part(offset, len),
+        }
     }
 
     fn names(&self) -> Vec<String> {
@@ -81,13 +117,13 @@ fn normalized(path: &str) -> String {
 pub(crate) struct NoFiles;
 
 impl ExternalFiles for NoFiles {
-    fn size(&self, path: &str) -> Result<usize> {
+    fn size(&self, path: &str) -> Result<u64> {
         let message = format!("the model needs the external file `{path}`");
         Err(Error::new(ErrorCode::Io, message)
             .with_hint("give the files that belong to the model along with it"))
     }
 
-    fn part(&self, path: &str, _: usize, _: usize) -> Result<Tensor> {
+    fn part(&self, path: &str, _: u64, _: usize) -> Result<Tensor> {
         self.size(path)?;
         Tensor::from_raw(DType::U8, &[0], &[])
     }

@@ -16,6 +16,7 @@ pub mod ncnn;
 pub mod nnpackage;
 pub mod onnx;
 pub mod ort;
+mod parts;
 pub mod pnnx;
 pub mod safetensors;
 #[cfg(test)]
@@ -27,18 +28,16 @@ pub mod tflite;
 pub mod tnn;
 mod zip;
 
-use std::iter;
-use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::Limits;
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
-use kilim_core::tensor::AlignedBytes;
 
-pub use external::{ExternalFiles, GivenFiles};
+pub use external::{ExternalFiles, GivenFile, GivenFiles};
 pub use onnx::{Draft, DraftNode};
-pub use source::{FileParts, LARGE, ModelFile};
+pub use parts::{FileParts, LARGE, Outline, Parted, Replaced, SharedParts};
+pub use source::ModelFile;
 
 /// Bytes that tell the format of a file.
 pub const HEAD: usize = 64 << 10;
@@ -52,9 +51,9 @@ pub trait Importer: Send + Sync {
     /// only help formats that have none.
     fn probe(&self, bytes: &[u8], name: &str) -> bool;
 
-    /// Where data lies that [`Importer::load`] takes by [`ModelFile::part`] alone, in the order of the file: each at least [`LARGE`]
-    /// bytes. They need not be in memory to read the model.
-    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
+    /// What [`Importer::load`] reads in the place of data that it takes by [`ModelFile::part`] alone, in the order of the file. That data
+    /// need not be in memory to read the model.
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
         let _ = file;
         Vec::new()
     }
@@ -136,24 +135,15 @@ impl ImporterRegistry {
             .find(|i| i.probe(bytes, name))
     }
 
-    /// A model file in memory, but for its weights: zeros stand in their place, and [`ModelFile::with_parts`] is to be given the same
-    /// `file`. `name` as of [`Importer::probe`].
+    /// The outline of a model file, for [`ModelFile::parted`]; the whole file where no importer knows what may be left out. `name` as of
+    /// [`Importer::probe`].
     ///
     /// # Errors
     /// `Io` where the file cannot be read, `Limit` where memory is short.
-    pub fn read(&self, file: &dyn FileParts, name: &str) -> Result<AlignedBytes> {
+    pub fn read(&self, file: &dyn FileParts, name: &str) -> Result<Outline> {
         let importer = self.probe(&head(file)?, name);
-        let weights = importer.map_or_else(Vec::new, |importer| importer.weights(file));
-        let mut bytes = AlignedBytes::zeroed(file.size())?;
-        let mut from = 0;
-        for weights in weights
-            .into_iter()
-            .chain(iter::once(file.size()..file.size()))
-        {
-            file.read(from, &mut bytes.as_mut_slice()[from..weights.start])?;
-            from = weights.end;
-        }
-        Ok(bytes)
+        let replaced = importer.map_or_else(Vec::new, |importer| importer.outline(file));
+        Outline::read(file, &replaced)
     }
 
     /// Finds the format and reads the model.
@@ -161,7 +151,7 @@ impl ImporterRegistry {
     /// # Errors
     /// `UnknownFormat` where no importer knows the file; else those of [`Importer::load`].
     pub fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
-        limits.check_file(source.bytes.len())?;
+        limits.check_file(source.size())?;
         let Some(importer) = self.probe(source.bytes.as_slice(), source.name) else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
             return Err(strangers::refuse(
@@ -179,7 +169,7 @@ impl ImporterRegistry {
 /// # Errors
 /// `Io` where the file cannot be read.
 pub fn head(file: &dyn FileParts) -> Result<Vec<u8>> {
-    let mut head = vec![0; file.size().min(HEAD)];
+    let mut head = vec![0; file.size().min(HEAD as u64) as usize];
     file.read(0, &mut head)?;
     Ok(head)
 }

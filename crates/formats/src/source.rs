@@ -1,6 +1,5 @@
 //! Where a model comes from, and what it may cost to read it.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -10,43 +9,14 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
-
-/// Bytes from which on data is worth reading when it is needed.
-pub const LARGE: usize = 16 << 10;
-
-/// The large ones among ranges of a file, in the order of the file; none where two share bytes.
-pub(crate) fn large(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut large: Vec<_> = ranges.filter(|data| data.len() >= LARGE).collect();
-    large.sort_by_key(|data| data.start);
-    let apart = large.windows(2).all(|pair| pair[0].end <= pair[1].start);
-    if apart { large } else { Vec::new() }
-}
-
-/// A model file that is not in memory.
-pub trait FileParts {
-    /// The file's bytes.
-    fn size(&self) -> usize;
-
-    /// Fills `to` from the byte `offset` on.
-    ///
-    /// # Errors
-    /// `Io` where the file ends before, cannot be read or is another by now.
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()>;
-
-    /// `len` bytes from `offset` on, which lie within the file: a tensor of `uint8`, which may read the file when it is needed
-    /// ([`Tensor::on_demand`]). `None` of fewer than [`LARGE`] bytes, which are in memory.
-    ///
-    /// # Errors
-    /// `Io` where they cannot be read, `Limit` where memory is short.
-    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>>;
-}
+use crate::parts::{LARGE, Outline, Parted};
 
 /// A model file.
 pub struct ModelFile<'a> {
-    /// The file, as long as it is. Zeros may stand for data that [`ModelFile::part`] gives.
+    /// The file; of one that is read part by part an outline, without the data that [`ModelFile::part`] gives.
     pub bytes: Arc<AlignedBytes>,
-    /// What gives parts of the file anew.
-    parts: Option<&'a dyn FileParts>,
+    /// What gives parts of the file, and where the pieces of the outline lie, there and in the file.
+    parts: Option<(&'a Parted, Arc<[(usize, u64)]>)>,
     /// The file's name: shown in errors, and looked at where a format has no magic bytes.
     pub name: &'a str,
     /// Files that the model refers to, by their path relative to the model's folder.
@@ -80,10 +50,52 @@ impl<'a> ModelFile<'a> {
         }
     }
 
-    /// A model whose bytes in memory are to go when it is read: `parts` gives its data.
-    pub fn with_parts(mut self, parts: &'a dyn FileParts) -> ModelFile<'a> {
-        self.parts = Some(parts);
-        self
+    /// A model that is read part by part: of the file `parts` it has the outline that [`crate::ImporterRegistry::read`] made.
+    pub fn parted(parts: &'a Parted, outline: Outline, name: &'a str) -> ModelFile<'a> {
+        let (bytes, pieces) = outline.into_parts();
+        ModelFile {
+            parts: Some((parts, pieces.into())),
+            ..ModelFile::new(bytes, name)
+        }
+    }
+
+    /// The file's bytes.
+    pub fn size(&self) -> u64 {
+        match &self.parts {
+            Some((parts, _)) => parts.file().size(),
+            None => self.bytes.len() as u64,
+        }
+    }
+
+    /// Whether data of the file is not among [`ModelFile::bytes`].
+    pub(crate) fn is_outline(&self) -> bool {
+        self.size() != self.bytes.len() as u64
+    }
+
+    /// Fills `to` from the byte `offset` of the file on.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the file ends before, `Io` where it cannot be read any more.
+    pub(crate) fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        self.check_end(offset, to.len())?;
+        match &self.parts {
+            Some((parts, _)) => parts.file().read(offset, to),
+            None => {
+                let bytes = &self.bytes.as_slice()[offset as usize..];
+                to.copy_from_slice(&bytes[..to.len()]);
+                Ok(())
+            }
+        }
+    }
+
+    fn check_end(&self, offset: u64, len: usize) -> Result<()> {
+        match offset.checked_add(len as u64) {
+            Some(end) if end <= self.size() => Ok(()),
+            _ => Err(Error::new(
+                ErrorCode::InvalidModel,
+                "the file ends before the data of a tensor",
+            )),
+        }
     }
 
     /// A model in memory in the place of this one, for an importer that rewrites its format as another: `name`, the files beside it and all
@@ -138,23 +150,25 @@ impl<'a> ModelFile<'a> {
     ///
     /// # Errors
     /// `InvalidModel` where the file ends before, `Limit` where memory is short, `Io` where the file cannot be read any more.
-    pub fn part(&self, offset: usize, len: usize) -> Result<Tensor> {
-        if offset
-            .checked_add(len)
-            .is_none_or(|end| end > self.bytes.len())
-        {
-            return Err(Error::new(
-                ErrorCode::InvalidModel,
-                "the file ends before the data of a tensor",
-            ));
+    pub fn part(&self, offset: u64, len: usize) -> Result<Tensor> {
+        self.check_end(offset, len)?;
+        match &self.parts {
+            Some((parts, _)) if self.is_outline() => parts.part(offset, len),
+            _ => self.shared(offset as usize, len),
         }
-        let view = Tensor::view(DType::U8, &[len], self.bytes.clone(), offset, len)?;
-        let Some(parts) = self.parts else {
-            return Ok(view);
-        };
-        match parts.part(offset, len)? {
-            Some(part) => Ok(part),
-            None => Tensor::from_raw(DType::U8, &[len], view.read()?),
+    }
+
+    /// `len` bytes from `at` on of [`ModelFile::bytes`], as a tensor of `uint8` that shares them or reads the file when it is needed.
+    ///
+    /// # Errors
+    /// `Shape` where they end before, `Limit` where memory is short, `Io` where the file cannot be read any more.
+    pub fn shared(&self, at: usize, len: usize) -> Result<Tensor> {
+        let view = Tensor::view(DType::U8, &[len], self.bytes.clone(), at, len)?;
+        match &self.parts {
+            None => Ok(view),
+            Some((parts, pieces)) if len >= LARGE => parts.part(Outline::place(pieces, at), len),
+            // The bytes in memory go when the model is read.
+            Some(_) => Tensor::from_raw(DType::U8, &[len], view.read()?),
         }
     }
 
@@ -162,11 +176,24 @@ impl<'a> ModelFile<'a> {
     ///
     /// # Errors
     /// `InvalidModel` where the path leaves the folder, `Limit` where the file is larger than allowed, else what the source says.
-    pub fn external_size(&self, path: &str, limits: &Limits) -> Result<usize> {
+    pub fn external_size(&self, path: &str, limits: &Limits) -> Result<u64> {
         check_path(path)?;
         let size = self.external.size(path)?;
         limits.check_file(size)?;
         Ok(size)
+    }
+
+    /// A file of the model's folder as a tensor of `uint8`.
+    ///
+    /// # Errors
+    /// As [`ModelFile::external`]; `Limit` where memory is too small for it.
+    pub fn whole_external(&self, path: &str, limits: &Limits) -> Result<Tensor> {
+        let size = self.external_size(path, limits)?;
+        let len = usize::try_from(size).map_err(|_| {
+            let e = Error::new(ErrorCode::Limit, format!("the file `{path}` is too large"));
+            e.with_got(format!("{size} bytes"))
+        })?;
+        self.external.part(path, 0, len)
     }
 
     /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.
@@ -174,15 +201,9 @@ impl<'a> ModelFile<'a> {
     /// # Errors
     /// `InvalidModel` where the path leaves the folder or the file ends before, `Limit` where the file is
     /// larger than allowed, else what the source says.
-    pub fn external(
-        &self,
-        path: &str,
-        offset: usize,
-        len: usize,
-        limits: &Limits,
-    ) -> Result<Tensor> {
+    pub fn external(&self, path: &str, offset: u64, len: usize, limits: &Limits) -> Result<Tensor> {
         let size = self.external_size(path, limits)?;
-        if offset.checked_add(len).is_none_or(|end| end > size) {
+        if offset.checked_add(len as u64).is_none_or(|end| end > size) {
             return Err(Error::new(
                 ErrorCode::InvalidModel,
                 format!("the external file `{path}` ends before the data of a tensor"),

@@ -238,7 +238,7 @@ impl<'a> Archive<'a> {
     /// too large.
     pub fn file(&self, name: &str, limits: &Limits) -> Result<AlignedBytes> {
         let entry = self.directory.entry(name)?;
-        limits.check_file(entry.size)?;
+        limits.check_file(entry.size as u64)?;
         let part = |from: usize, len: usize| Ok(self.bytes[from..from + len].to_vec());
         let packed = &self.bytes[self.directory.place(entry, name, part)?];
         let most = match entry.method {

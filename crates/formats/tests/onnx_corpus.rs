@@ -35,12 +35,13 @@ fn read(path: &Path) -> Result<Arc<AlignedBytes>> {
 struct Beside<'a>(&'a Path);
 
 impl ExternalFiles for Beside<'_> {
-    fn size(&self, path: &str) -> Result<usize> {
-        Ok(read(&self.0.join(path))?.len())
+    fn size(&self, path: &str) -> Result<u64> {
+        Ok(read(&self.0.join(path))?.len() as u64)
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
-        Tensor::view(DType::U8, &[len], read(&self.0.join(path))?, offset, len)
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor> {
+        let bytes = read(&self.0.join(path))?;
+        Tensor::view(DType::U8, &[len], bytes, offset as usize, len)
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, Graph, Result};
-use kilim_formats::{Draft, ExternalFiles, GivenFiles, Importer, ImporterRegistry, ModelFile};
-#[cfg(not(target_arch = "wasm32"))]
-use kilim_formats::{FileParts, head};
+use kilim_formats::{
+    Draft, ExternalFiles, GivenFile, GivenFiles, Importer, ImporterRegistry, ModelFile, Parted,
+    head,
+};
 
 use crate::LoadOptions;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::folder::{Folder, Own, package_model};
+use crate::folder::{Folder, open, package_model};
 
 /// A model file, or its bytes.
 #[derive(Clone)]
@@ -21,6 +22,13 @@ pub enum ModelSource {
         model: Arc<AlignedBytes>,
         /// Files that the model refers to, by the names it uses.
         external: HashMap<String, Arc<AlignedBytes>>,
+    },
+    /// Files in memory, and such as are read where they lie, part by part. What is not in memory has to stay as it is while the session
+    /// may plan anew.
+    Given {
+        model: GivenFile,
+        /// Files that the model refers to, by the names it uses.
+        external: HashMap<String, GivenFile>,
     },
     /// Files that the model refers to are looked for in its folder and those below. Links that lead out
     /// of it are refused unless [`LoadOptions::follow_links`] says otherwise. The path may be that of a package of onert, a folder whose
@@ -85,13 +93,28 @@ impl ModelSource {
             let source = told(file, operators, options).with_external(external);
             registry.load(&source, &options.limits)
         };
+        let load_bytes = |model: Arc<AlignedBytes>, name: &str, external: &dyn ExternalFiles| {
+            let registry = knowing(registry, more, model.as_slice(), name)?;
+            load(&registry, ModelFile::new(model, name), external)
+        };
+        let load_parts = |parts: &Parted, name: &str, external: &dyn ExternalFiles| {
+            options.limits.check_file(parts.file().size())?;
+            let registry = knowing(registry, more, &head(parts.file())?, name)?;
+            let outline = registry.read(parts.file(), name)?;
+            load(&registry, ModelFile::parted(parts, outline, name), external)
+        };
         let name = options.model_name.as_deref();
         match self {
             ModelSource::Bytes { model, external } => {
-                let name = name.unwrap_or("the model");
-                let registry = knowing(registry, more, model.as_slice(), name)?;
-                let file = ModelFile::new(model, name);
-                load(&registry, file, &GivenFiles::new(external))
+                let external = GivenFiles::new(external);
+                load_bytes(model, name.unwrap_or("the model"), &external)
+            }
+            ModelSource::Given { model, external } => {
+                let (name, external) = (name.unwrap_or("the model"), GivenFiles::new(external));
+                match model {
+                    GivenFile::Bytes(model) => load_bytes(model, name, &external),
+                    GivenFile::Parts(file) => load_parts(&Parted::new(file, true), name, &external),
+                }
             }
             ModelSource::Draft(draft) => {
                 let file = ModelFile::new(Arc::default(), name.unwrap_or("the model"));
@@ -101,13 +124,8 @@ impl ModelSource {
             ModelSource::Path(path) => {
                 let path = package_model(&path, options.follow_links)?.unwrap_or(path);
                 let folder = Folder::of(&path, options.follow_links);
-                let own = Own::open(&path)?;
                 let shown = path.to_string_lossy();
-                let shown = name.unwrap_or(&shown);
-                options.limits.check_file(own.size())?;
-                let registry = knowing(registry, more, &head(&own)?, shown)?;
-                let file = ModelFile::new(Arc::new(registry.read(&own, shown)?), shown);
-                load(&registry, file.with_parts(&own), &folder)
+                load_parts(&open(&path)?, name.unwrap_or(&shown), &folder)
             }
         }
     }

@@ -121,7 +121,7 @@ impl GgmlSpeech {
     /// # Errors
     /// `InvalidModel` where the file is garbled, `Unsupported` for a model with other words than OpenAI's, and those of `begin`.
     pub fn read(size: usize, begin: &dyn Fn(&mut [u8]) -> Result<()>) -> Result<GgmlSpeech> {
-        with_front(size, begin, GgmlSpeech::of)
+        with_front(size as u64, begin, GgmlSpeech::of)
     }
 
     /// Reads it from the beginning of a file, at least as much as stands in front of the tensors.

@@ -1,12 +1,9 @@
 //! Models that an importer of the page has made: what JavaScript gives is a `WireDraft` of `www/package/src/importer.ts`.
 
-use std::sync::Arc;
-
 use js_sys::{Array, BigInt64Array, Float64Array, Object, Uint8Array};
 use kilim::formats::onnx::raw;
-use kilim::formats::{Draft, DraftNode};
+use kilim::formats::{Draft, DraftNode, ExternalFiles, GivenFile, GivenFiles};
 use kilim_core::ops::{Attribute, Attributes};
-use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Dim, Error, Result, Shape, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -35,7 +32,12 @@ fn texts(object: &JsValue, name: &str) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// `InvalidValue` where it is not of its form, and those of [`Draft`].
-pub fn draft(given: &JsValue, files: &[Arc<AlignedBytes>]) -> Result<Draft> {
+pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
+    // By their places in the list.
+    let files = (0..)
+        .zip(files)
+        .map(|(i, file): (u32, _)| (i.to_string(), file));
+    let files = GivenFiles::new(files.collect());
     let mut draft = Draft::new(text(given, "id")?);
     for input in list(given, "inputs")?.iter() {
         let name = text(&input, "name")?;
@@ -46,7 +48,7 @@ pub fn draft(given: &JsValue, files: &[Arc<AlignedBytes>]) -> Result<Draft> {
     for constant in list(given, "constants")?.iter() {
         let (name, tensor) = match convert::field(&constant, "file") {
             None => convert::tensor(&constant)?,
-            Some(file) => part(&constant, &file, files)?,
+            Some(file) => part(&constant, &file, &files)?,
         };
         draft.constant(&name, tensor)?;
     }
@@ -83,29 +85,22 @@ fn dim(given: &JsValue) -> Result<Dim> {
 }
 
 /// `{name, type, dims, file, offset, length}`: a constant that shares the bytes of a file.
-fn part(
-    constant: &JsValue,
-    file: &JsValue,
-    files: &[Arc<AlignedBytes>],
-) -> Result<(String, Tensor)> {
+fn part(constant: &JsValue, file: &JsValue, files: &GivenFiles) -> Result<(String, Tensor)> {
     let name = text(constant, "name")?;
     let number = |field| {
         let value = convert::field(constant, field).unwrap_or_default();
         convert::size(&value, field)
     };
     let (offset, length) = (number("offset")?, number("length")?);
-    let file = files.get(convert::size(file, "a file")?);
-    let within = |file: &&Arc<AlignedBytes>| {
-        let end = offset.checked_add(length);
-        end.is_some_and(|end| end <= file.len())
-    };
-    let file = file
-        .filter(within)
-        .ok_or_else(|| malformed("a constant", "a part of a file"))?;
+    let file = convert::size(file, "a file")?.to_string();
+    let end = offset as u64 + length as u64;
+    if files.size(&file).ok().is_none_or(|size| end > size) {
+        return Err(malformed("a constant", "a part of a file"));
+    }
     let dims = list(constant, "dims")?;
     let dims = dims.iter().map(|d| convert::size(&d, "a dimension"));
     let shape: Vec<usize> = dims.collect::<Result<_>>()?;
-    let bytes = Tensor::view(DType::U8, &[length], file.clone(), offset, length)?;
+    let bytes = files.part(&file, offset as u64, length)?;
     let tensor = raw(dtype(constant)?, &shape, &bytes);
     Ok((name.clone(), tensor.map_err(|e| e.with_input(&name))?))
 }

@@ -5,7 +5,6 @@
 use std::cell::RefCell;
 
 use js_sys::{Function, Promise, Uint8Array};
-use kilim::formats::onnx;
 use kilim_core::error::value_error;
 use kilim_core::ops::{PictureReader, PixelFormat, unreadable};
 use kilim_core::{Error, ErrorCode, Result};
@@ -13,6 +12,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 
 use crate::convert;
+use crate::file::WasmFile;
 
 thread_local! {
     /// `{size, decode}`.
@@ -23,12 +23,18 @@ thread_local! {
 /// its pictures.
 ///
 /// # Errors
-/// What the promise is rejected with.
-pub async fn reader(model: &[u8], open: Option<JsValue>) -> Result<Option<PictureReader>, JsValue> {
+/// What the promise is rejected with; `IO` where the model cannot be read.
+pub async fn reader(
+    model: Option<&WasmFile>,
+    open: Option<JsValue>,
+) -> Result<Option<PictureReader>, JsValue> {
     let open = open.and_then(|open| open.dyn_into::<Function>().ok());
-    let Some(open) = open.filter(|_| onnx::uses(model, "ImageDecoder")) else {
+    let (Some(open), Some(model)) = (open, model) else {
         return Ok(None);
     };
+    if !model.uses("ImageDecoder").map_err(|e| convert::error(&e))? {
+        return Ok(None);
+    }
     let opening: Promise = open.call0(&JsValue::NULL)?.dyn_into()?;
     let decoders = JsFuture::from(opening).await?;
     DECODERS.set(decoders);

@@ -49,9 +49,8 @@ impl WasmSession {
         names: Vec<String>,
         options: JsValue,
     ) -> Result<WasmSession, JsValue> {
-        let first = files.first().map(WasmFile::bytes).unwrap_or_default();
         let open = convert::field(&options, "pictures");
-        let pictures = pictures::reader(first, open).await?;
+        let pictures = pictures::reader(files.first(), open).await?;
         let session = load(files, names, &options, pictures).await;
         Ok(WasmSession {
             session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
@@ -244,16 +243,15 @@ async fn load(
     given: &JsValue,
     pictures: Option<PictureReader>,
 ) -> kilim_core::Result<Session> {
-    let files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
-    let files: Vec<_> = files.collect();
+    let files: Vec<_> = files.into_iter().map(WasmFile::given).collect();
     let mut names = names.into_iter();
     let name = names.next().filter(|name| !name.is_empty());
     let source = match convert::field(given, "draft") {
-        Some(made) => ModelSource::Draft(draft::draft(&made, &files)?),
+        Some(made) => ModelSource::Draft(draft::draft(&made, files)?),
         None => {
             let mut files = files.into_iter();
             let missing = || Error::new(ErrorCode::Io, "no model was given");
-            ModelSource::Bytes {
+            ModelSource::Given {
                 model: files.next().ok_or_else(missing)?,
                 external: names.zip(files).collect(),
             }

@@ -9,6 +9,7 @@ import { openStore } from './downloads/store.js';
 import type { About, Store } from './downloads/store.js';
 import type { Engine } from './protocol.js';
 import type { Reading, WireSource } from './source.js';
+import { wired } from './wired.js';
 
 /** A model and the files that belong to it, by the names it has for them. */
 export interface Files {
@@ -23,7 +24,9 @@ export interface Kept extends Files {
 }
 
 /** Reads a source, with what is to be read otherwise than `load` does. */
-export type Read = (source: WireSource, more: Partial<Reading>) => Promise<Uint8Array>;
+export type Read<T = Uint8Array> = (source: WireSource, more: Partial<Reading>) => Promise<T>;
+/** Reads one that may be large. */
+type ReadLarge = Read<Uint8Array | Blob>;
 
 type Settings = Pick<LoadOptions, 'cache' | 'integrity' | 'revision' | 'token' | 'hub' | 'signal'>;
 
@@ -48,7 +51,7 @@ const LONGEST = 2 ** 26;
  * @throws KilimError `IO` where a file cannot be had or has another hash, `INVALID_VALUE` for addresses and hashes that are none, `UNSUPPORTED` for
  * `cache: true` where nothing can be kept, `ABORTED`.
  */
-export async function download({ source, external }: Files, settings: Settings, read: Read): Promise<Kept> {
+export async function download({ source, external }: Files, settings: Settings, read: Read, large: ReadLarge): Promise<Kept> {
   const store = settings.cache === false ? undefined : openStore();
   if (settings.cache === true && !store)
     throw new KilimError('UNSUPPORTED', 'there is no place where files could be kept', {
@@ -67,7 +70,7 @@ export async function download({ source, external }: Files, settings: Settings, 
       ? await hubs.place(given.url, expected)
       : placeOf(given, expected, settings.cache === true ? store : undefined);
     if (name === '' && place?.store) key = place.url;
-    made.set(name, place ? await fetched(place, read, settings.signal) : await checked(given, expected, read));
+    made.set(name, place ? await fetched(place, large, settings.signal) : await checked(given, expected, large));
   }
   const { '': model, ...others } = Object.fromEntries(made);
   const kept = { source: model as WireSource, external: others };
@@ -109,14 +112,14 @@ function placeOf(source: WireSource, expected: string | undefined, store: Store 
 }
 
 /** The file, from where it is kept or from its address. */
-async function fetched(place: Place, read: Read, signal: AbortSignal | undefined): Promise<WireSource> {
+async function fetched(place: Place, read: ReadLarge, signal: AbortSignal | undefined): Promise<WireSource> {
   const { url, name, expected, store, headers, about } = place;
   const kept = await store?.find(url).catch(() => undefined);
   if (kept && (expected === undefined || kept.about.sha256 === expected) && (place.fixed || (await isCurrent(url, kept.about, signal))))
     return kept.source;
   const hash = expected === undefined ? undefined : sha256();
   let tag: string | undefined;
-  const bytes = await read(
+  const file = await read(
     { url },
     {
       headers,
@@ -132,14 +135,14 @@ async function fetched(place: Place, read: Read, signal: AbortSignal | undefined
     ...about,
     kind: 'file',
     name,
-    bytes: bytes.length,
+    bytes: file instanceof Blob ? file.size : file.length,
     time: Date.now(),
     ...(found !== undefined && { sha256: found }),
     ...(tag !== undefined && { tag }),
   };
   // Without room the model is loaded all the same.
-  await store?.put(url, told, bytes).catch(() => undefined);
-  return { bytes, name };
+  await store?.put(url, told, file).catch(() => undefined);
+  return wired(file, name);
 }
 
 const tagOf = ({ headers }: Response): string | undefined => headers.get('etag') ?? headers.get('last-modified') ?? undefined;
@@ -152,14 +155,15 @@ async function isCurrent(url: string, { tag }: About, signal: AbortSignal | unde
 }
 
 /** A source without an address on the web, with its bytes where they are to have a hash. */
-async function checked(source: WireSource, expected: string | undefined, read: Read): Promise<WireSource> {
+async function checked(source: WireSource, expected: string | undefined, read: ReadLarge): Promise<WireSource> {
   if (expected === undefined) return source;
-  const bytes = await read(source, {});
   const hash = sha256();
-  hash.add(bytes);
+  const file = await read(source, { onChunk: hash.add });
+  if ('bytes' in source) hash.add(source.bytes);
   const found = hash.end();
   if (found !== expected) throw otherHash(nameOf(source) || 'the model', expected, found);
-  return { bytes, name: nameOf(source) };
+  // A blob of a blob is a copy.
+  return 'blob' in source ? source : wired(file, nameOf(source));
 }
 
 function otherHash(what: string, expected: string | undefined, got: string | undefined): KilimError {

@@ -1,3 +1,5 @@
+import { CAN_READ } from './apart.js';
+import type { Apart } from './apart.js';
 import { toKilimError, KilimError, aborted } from './errors.js';
 import { MISPLACED } from './assets.js';
 import type { WireBackend } from './backend/wire.js';
@@ -34,12 +36,13 @@ import { importOperators } from './operators.js';
 import { openDecoders } from './image-decoder.js';
 import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
-import { nameOf, readSource } from './source.js';
+import { checkBytes, nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
 import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
 import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
+import { wired } from './wired.js';
 
 /** The parts that are known to be needed. */
 const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Part[] => [
@@ -89,9 +92,14 @@ function leave(session: WasmSession, outputs: WireValue[], names: readonly strin
 /**
  * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
  * `open` gives the runtime of a compiled binary; before anything is loaded it gets `parts`, where it cannot wait for them later.
- * `early` fetches parts of the package's own runtime while its core is still to come.
+ * `early` fetches parts of the package's own runtime while its core is still to come. `openApart` gives what reads a large file where it lies.
  */
-export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, parts: readonly Part[] = [], early?: EarlyParts): Engine {
+export function createEngine(
+  open: (binary: Binary) => Promise<Runtime<Glue>>,
+  parts: readonly Part[] = [],
+  early?: EarlyParts,
+  openApart?: (source: WireSource) => Apart | undefined,
+): Engine {
   let opened: Opened | undefined;
   let closed = false;
   let skipped: Picked['skipped'] = [];
@@ -150,11 +158,21 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
   async function readFile(source: WireSource, reading: Reading, ahead?: EarlyParts): Promise<[WasmFile, Uint8Array | undefined]> {
-    const bytes = await readSource(source, { ...reading, onHead: (head) => ahead?.fetch(partsIn(head)) });
+    let apart = openApart?.(source);
+    const onHead = (head: Uint8Array) => ahead?.fetch(partsIn(head));
+    const read = apart ?? (await readSource(source, { ...reading, onHead, blobs: openApart !== undefined && CAN_READ }));
+    if (read instanceof Blob) apart = openApart?.(wired(read));
+    if (apart) {
+      checkBytes(apart.size, reading.most);
+      reading.onBytes(apart.size, apart.size);
+    }
+    const bytes = apart ? apart.read(0, Math.min(HEAD, apart.size)) : (read as Uint8Array);
     const parts = partsIn(bytes);
     ahead?.fetch(parts);
     const runtime = await started;
     await runtime.require(parts);
+    const { WasmFile } = runtime.glue;
+    if (apart) return [await runtime.call(() => WasmFile.apart(apart.size, apart.read)), undefined];
     const file = await hold(runtime, bytes);
     // The runtime has them: kept by the request as well, they would be there twice until the model is loaded.
     if ('bytes' in source) source.bytes = new Uint8Array();

@@ -1,3 +1,4 @@
+import type { Apart } from './apart.js';
 import type { WireBackend } from './backend/wire.js';
 import type { Port } from './feeds.js';
 import type { WireDraft } from './importer.js';
@@ -25,7 +26,7 @@ export type CreateGlue<G extends Instance> = (
 
 /** What wasm-bindgen makes of `crates/web`, in either build. */
 export interface Glue extends Instance {
-  WasmFile: { new (length: number): WasmFile };
+  WasmFile: { new (length: number): WasmFile; apart(size: number, read: Apart['read']): WasmFile };
   WasmSession: { load(files: WasmFile[], names: string[], options: LoadOptions): Promise<WasmSession> };
   /** Gives JSON to be handed to `load`. */
   calibrate(backends: Backend[]): Promise<string>;
@@ -49,7 +50,7 @@ export interface LoadOptions extends EngineOptions {
   pictures(): Promise<Decoders>;
 }
 
-/** A file in the runtime's memory; `load` takes it over. */
+/** A file in the runtime's memory, or one that is read where it lies; `load` takes it over. */
 export interface WasmFile {
   write(offset: number, bytes: Uint8Array): void;
   /** A copy of `length` bytes, or of those up to the end. */

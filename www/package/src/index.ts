@@ -5,6 +5,7 @@
  *     const { scores } = await session.run({ image: pixels });
  */
 import { onAbort } from './abort.js';
+import { BLOBS } from './apart.js';
 import { broughtBy } from './backends.js';
 import { compileBinary, ownBinary } from './binary.js';
 import { reasonOf } from './describe.js';
@@ -133,14 +134,17 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
     const others = brought && { by: brought.by, modules: brought.modules };
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
-      const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal });
+      const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal, blobs });
       const fileBytes = mostFileBytes(options);
+      const blobs = BLOBS && options.worker !== false;
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
       const model = await read(source);
       const files: Kept = { source: model, external: withNeighbours(model, external) };
-      const more = (from: WireSource, other: Partial<Reading>) => readSource(from, { onBytes, most: fileBytes, signal, ...other });
-      const { found, ...kept } = isManaged(files, options) ? await (await downloads()).download(files, options, more) : files;
+      const more = (from: WireSource, other: Partial<Reading>) =>
+        readSource(from, { onBytes, most: fileBytes, signal, ...other, blobs: false });
+      const large = (from: WireSource, other: Partial<Reading>) => readSource(from, { onBytes, most: fileBytes, signal, ...other, blobs });
+      const { found, ...kept } = isManaged(files, options) ? await (await downloads()).download(files, options, more, large) : files;
       keepFound = kept.keepFound;
       return {
         own: options.wasm === undefined,
@@ -184,7 +188,7 @@ export async function openHub(address: string, options: HubOptions = {}): Promis
     const settings = readLoadOptions('openHub', options);
     const { signal } = settings;
     const read = (from: WireSource, more: Partial<Reading>) =>
-      readSource(from, { onBytes: () => undefined, most: Infinity, signal, ...more });
+      readSource(from, { onBytes: () => undefined, most: Infinity, signal, ...more, blobs: false });
     return await (await downloads()).openRepository(String(address), settings, read);
   } catch (error) {
     throw toKilimError(error);

@@ -1,3 +1,4 @@
+import { openApart } from './apart.js';
 import { carriersOf } from './carriers.js';
 import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
@@ -26,6 +27,7 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
     },
     [],
     early,
+    openApart,
   );
   const waiting = new Map<number, AbortController>();
   let queue = Promise.resolve();

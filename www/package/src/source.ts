@@ -1,4 +1,5 @@
 import { onAbort } from './abort.js';
+import { LARGE_FILE } from './apart.js';
 import { bytesOf } from './bytes.js';
 import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
@@ -6,6 +7,7 @@ import { absolute, fetchBytes } from './fetch.js';
 import { HEAD } from './hints.js';
 import { resumed } from './resume.js';
 import type { Resume } from './resume.js';
+import { wired } from './wired.js';
 
 /** Where a model, or a file beside it, comes from. A string is a URL; in Node it may be a path. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
@@ -32,6 +34,8 @@ export interface Reading {
   onHead?: (head: Uint8Array) => void;
   /** Called with all bytes, piece by piece in their order. */
   onChunk?: (chunk: Uint8Array) => void;
+  /** Whether many bytes may come as a blob, of which this thread holds a piece at a time. */
+  blobs?: boolean;
   /** Told of a server's answer, before its body is read. */
   onAnswer?: (response: Response) => void;
   /** What a server is told. */
@@ -43,13 +47,15 @@ export async function toWireSource(source: ModelSource, reading: Reading): Promi
   if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
   if (source instanceof Blob) return { blob: source, name: source instanceof File ? source.name : '' };
   if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source, 'IO') };
-  if (source instanceof Response) return { bytes: await readResponse(source, reading) };
-  if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, reading) };
+  if (source instanceof Response) return wired(await readResponse(source, reading));
+  if (source instanceof ReadableStream) return wired(await readStream(source, undefined, reading));
   throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: describe(source) });
 }
 
 /** The bytes of a source, read where the runtime is. */
-export async function readSource(source: WireSource, reading: Reading): Promise<Uint8Array> {
+export function readSource(source: WireSource, reading: Reading & { blobs?: false }): Promise<Uint8Array>;
+export function readSource(source: WireSource, reading: Reading): Promise<Uint8Array | Blob>;
+export async function readSource(source: WireSource, reading: Reading): Promise<Uint8Array | Blob> {
   if ('bytes' in source) return source.bytes;
   try {
     if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, reading);
@@ -62,7 +68,7 @@ export async function readSource(source: WireSource, reading: Reading): Promise<
   }
 }
 
-async function readResponse(response: Response, reading: Reading, resume?: Resume): Promise<Uint8Array> {
+async function readResponse(response: Response, reading: Reading, resume?: Resume): Promise<Uint8Array | Blob> {
   if (!response.ok) {
     throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, {
       got: `${response.status} ${response.statusText}`.trim(),
@@ -78,14 +84,11 @@ async function readResponse(response: Response, reading: Reading, resume?: Resum
 async function readStream(
   stream: ReadableStream<Uint8Array>,
   total: number | undefined,
-  { onBytes, most, signal, onHead, onChunk }: Reading,
+  { onBytes, most, signal, onHead, onChunk, blobs }: Reading,
   resume?: Resume,
-): Promise<Uint8Array> {
+): Promise<Uint8Array | Blob> {
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   let reader = stream.getReader();
-  const within = (bytes: number | undefined) => {
-    if (bytes !== undefined && bytes > most) throw tooLarge(bytes, most);
-  };
   let begun = -1;
   /** What comes next. Where the stream breaks off it is taken up again, unless that brought nothing since the last time. */
   const next = async (from: number): Promise<ReadableStreamReadResult<Uint8Array>> => {
@@ -101,19 +104,19 @@ async function readStream(
   };
   const stopListening = onAbort(signal, () => void reader.cancel(signal?.reason).catch(() => undefined));
   try {
-    within(total);
-    const buffer = new Growing(total);
+    checkBytes(total, most);
+    const buffer = new Growing(total, blobs ? LARGE_FILE : Infinity);
     let headToCome = onHead !== undefined;
     for (;;) {
       const { done, value } = await next(buffer.length);
       if (signal?.aborted) throw aborted(signal);
-      if (done) return buffer.bytes();
+      if (done) return buffer.whole();
       buffer.push(value);
       onChunk?.(value);
-      within(buffer.length);
+      checkBytes(buffer.length, most);
       if (headToCome && buffer.length >= HEAD) {
         headToCome = false;
-        onHead?.(buffer.bytes());
+        onHead?.(buffer.latest());
       }
       onBytes(buffer.length, total);
     }
@@ -127,40 +130,55 @@ async function readStream(
   }
 }
 
-/** The error of a model file that is too large, in the library's words. */
-function tooLarge(bytes: number, most: number): KilimError {
-  return new KilimError('LIMIT', 'the model file is too large', {
+/** @throws KilimError `LIMIT` for a model file that is too large, in the library's words. */
+export function checkBytes(bytes: number | undefined, most: number): void {
+  if (bytes === undefined || bytes <= most) return;
+  throw new KilimError('LIMIT', 'the model file is too large', {
     expected: `at most ${most} bytes`,
     got: `${bytes} bytes`,
     hint: 'the limit `fileBytes` can be raised',
   });
 }
 
-/** Bytes that come in pieces; one allocation where the length was known beforehand. */
+/** Bytes that come in pieces; one allocation where the length was known beforehand. More than `piece` of them go into blobs. */
 class Growing {
   length = 0;
-  #room: Uint8Array;
+  #room: Uint8Array<ArrayBuffer>;
+  #held = 0;
+  readonly #blobs: Blob[] = [];
+  readonly #piece: number;
 
-  constructor(expected: number | undefined) {
+  constructor(expected: number | undefined, piece: number) {
     // A server may claim any length, so that no more than this is taken on trust.
-    this.#room = new Uint8Array(Math.min(expected || 1 << 16, 1 << 28));
+    this.#room = new Uint8Array(Math.min(expected || 1 << 16, 1 << 28, piece));
+    this.#piece = piece;
   }
 
   push(chunk: Uint8Array): void {
     if (!(chunk instanceof Uint8Array))
       throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: describe(chunk) });
-    const end = this.length + chunk.length;
+    if (this.#held > 0 && this.#held + chunk.length > this.#piece) {
+      this.#blobs.push(new Blob([this.latest()]));
+      this.#held = 0;
+    }
+    const end = this.#held + chunk.length;
     if (end > this.#room.length) {
       const bigger = new Uint8Array(Math.max(end, this.#room.length * 2));
-      bigger.set(this.#room.subarray(0, this.length));
+      bigger.set(this.latest());
       this.#room = bigger;
     }
-    this.#room.set(chunk, this.length);
-    this.length = end;
+    this.#room.set(chunk, this.#held);
+    this.#held = end;
+    this.length += chunk.length;
   }
 
-  /** The bytes that have come. */
-  bytes(): Uint8Array {
-    return this.#room.subarray(0, this.length);
+  /** The bytes that have come and are in no blob. */
+  latest(): Uint8Array<ArrayBuffer> {
+    return this.#room.subarray(0, this.#held);
+  }
+
+  /** All bytes that have come. */
+  whole(): Uint8Array | Blob {
+    return this.#blobs.length === 0 ? this.latest() : new Blob([...this.#blobs, this.latest()]);
   }
 }

@@ -9,7 +9,7 @@ function varint(value) {
 }
 
 /** A message of `[field, value]` pairs: numbers, strings, bytes and messages. */
-function message(...fields) {
+export function message(...fields) {
   return Buffer.concat(
     fields.flatMap(([field, value]) => {
       if (typeof value === 'number' || typeof value === 'bigint')
@@ -43,8 +43,12 @@ const dimension = (d) => message([typeof d === 'number' ? 1 : 2, d]);
 const shape = (dims) => (dims ? [[2, message(...dims.map((d) => [1, dimension(d)]))]] : []);
 const value = (name, dims, type) => message([1, name], [2, message([1, message([1, TYPES[type]], ...shape(dims))])]);
 
-/** An initializer of floats, in the model or in the file `location`; or of any type, with the bytes of `data`. */
-export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats), typed = false } = {}) {
+/** An initializer of floats, in the model or in the file `location` from `offset` on; or of any type, with the bytes of `data`. */
+export function tensor(
+  name,
+  dims,
+  { floats = [], location, offset = 0, type = 'float32', data = Float32Array.from(floats), typed = false } = {},
+) {
   // Numbers go into `float_data`, `int32_data` or `int64_data`, or are bytes.
   const whole = () => Buffer.from([...data].flatMap((x) => varint(BigInt.asUintN(64, BigInt(x)))));
   const numbers = type === 'int64' ? [7, whole()] : type === 'float32' ? [4, new Uint8Array(data.buffer)] : [5, whole()];
@@ -53,6 +57,7 @@ export function tensor(name, dims, { floats = [], location, type = 'float32', da
     : location
       ? [
           [13, message([1, 'location'], [2, location])],
+          [13, message([1, 'offset'], [2, String(offset)])],
           [14, 1],
         ]
       : [[9, new Uint8Array(data.buffer)]];

@@ -21,8 +21,9 @@ pub enum Storage {
 
 #[derive(Debug, Default)]
 struct Accounts {
-    constant: usize,
-    separate: usize,
+    /// A device may hold more than the host can address.
+    constant: u64,
+    separate: u64,
     /// How many claims there are of each size.
     dynamic: BTreeMap<usize, usize>,
 }
@@ -76,11 +77,16 @@ impl Ledger {
                 ("output_bytes", "outputs", most, accounts.separate)
             }
         };
-        let sum = held.saturating_add(bytes);
-        if sum > most {
+        let sum = held.saturating_add(bytes as u64);
+        if most < usize::MAX && sum > most as u64 {
             let what = format!("the model's {what} are too large");
-            let in_bytes = |n: usize| format!("{n} bytes");
-            return Err(Limits::exceeded(name, what, in_bytes(most), in_bytes(sum)));
+            let in_bytes = |n: u64| format!("{n} bytes");
+            return Err(Limits::exceeded(
+                name,
+                what,
+                in_bytes(most as u64),
+                in_bytes(sum),
+            ));
         }
         match storage {
             Storage::Static => accounts.constant = sum,
@@ -96,21 +102,22 @@ impl Ledger {
     }
 
     /// Bytes of `storage` that are claimed: for [`Storage::Dynamic`] the largest claim, for the
-    /// others their sum.
+    /// others their sum, or as many as a number of this type can be.
     pub fn bytes(&self, storage: Storage) -> usize {
         let accounts = self.accounts();
-        match storage {
+        let sum = match storage {
             Storage::Static => accounts.constant,
             Storage::DynamicSeparate => accounts.separate,
-            Storage::Dynamic => accounts.dynamic.keys().next_back().copied().unwrap_or(0),
-        }
+            Storage::Dynamic => return accounts.dynamic.keys().next_back().copied().unwrap_or(0),
+        };
+        usize::try_from(sum).unwrap_or(usize::MAX)
     }
 
     fn release(&self, storage: Storage, bytes: usize) {
         let mut accounts = self.accounts();
         match storage {
-            Storage::Static => accounts.constant -= bytes,
-            Storage::DynamicSeparate => accounts.separate -= bytes,
+            Storage::Static => accounts.constant -= bytes as u64,
+            Storage::DynamicSeparate => accounts.separate -= bytes as u64,
             Storage::Dynamic => {
                 if let Some(count) = accounts.dynamic.get_mut(&bytes) {
                     *count -= 1;

@@ -146,10 +146,11 @@ const FIRST: usize = 1 << 20;
 /// # Errors
 /// Those of [`Front::read`], of `begin` and of `read`; `Limit` where memory is short.
 pub fn with_front<T>(
-    size: usize,
+    size: u64,
     begin: &dyn Fn(&mut [u8]) -> Result<()>,
     read: impl FnOnce(&Front) -> Result<T>,
 ) -> Result<T> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
     let mut len = FIRST;
     loop {
         len = len.min(size);

@@ -11,13 +11,11 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
-use crate::{FileParts, Importer, ModelFile};
+use crate::{FileParts, Importer, ModelFile, Replaced};
 
 use network::Network;
 use tensors::OfFile;
@@ -40,8 +38,8 @@ impl Importer for Ggml {
         probe(bytes)
     }
 
-    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
-        tensors::weights(file)
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        tensors::outline(file)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {

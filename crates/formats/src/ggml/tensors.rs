@@ -13,7 +13,7 @@ use crate::build::Refusals;
 use crate::gguf::Reader;
 use crate::language::blocks::{self, ElementType, Form};
 use crate::language::{Described, Tensors};
-use crate::source::{FileParts, large};
+use crate::parts::{FileParts, Replaced};
 
 /// Dimensions of a tensor at most (`whisper_model_load` in `src/whisper.cpp`).
 const DIMENSIONS: usize = 4;
@@ -28,11 +28,11 @@ struct Info {
     /// The outermost dimension first.
     shape: Vec<usize>,
     of: &'static ElementType,
-    data: Range<usize>,
+    data: Range<u64>,
 }
 
 /// Reads what is said of a tensor at `at` of a file, whose bytes from there on are `bytes`.
-fn tensor(bytes: &[u8], at: usize) -> Result<(String, Info)> {
+fn tensor(bytes: &[u8], at: u64) -> Result<(String, Info)> {
     let mut reader = Reader::new(bytes);
     let (rank, letters, of) = (count(&mut reader)?, count(&mut reader)?, reader.u32()?);
     if rank > DIMENSIONS || letters > LETTERS {
@@ -48,8 +48,8 @@ fn tensor(bytes: &[u8], at: usize) -> Result<(String, Info)> {
     let name = name.map_err(|_| invalid("a name that is not valid UTF-8"))?;
     let of = blocks::element_type(of).map_err(|e| e.with_input(name))?;
     let len = of.bytes_of(&shape).map_err(|e| e.with_input(name))?;
-    let start = at + reader.at;
-    let end = start.checked_add(len);
+    let start = at + reader.at as u64;
+    let end = start.checked_add(len as u64);
     let end = end.ok_or_else(|| invalid("a tensor is too large").with_input(name))?;
     let data = start..end;
     Ok((name.to_string(), Info { shape, of, data }))
@@ -67,13 +67,16 @@ impl<'a> OfFile<'a> {
     /// # Errors
     /// `InvalidModel` where the file ends within one, or is garbled; `Unsupported` for elements that Kilim cannot read, all in one error.
     pub fn read(front: &Front, source: &'a ModelFile<'a>) -> Result<OfFile<'a>> {
-        let bytes = source.bytes.as_slice();
+        let size = source.size();
+        let mut said = [0; SAID];
         let mut tensors = HashMap::new();
         let mut refused = Refusals::default();
-        let mut at = front.end;
-        while at < bytes.len() {
-            let (name, info) = tensor(&bytes[at..], at)?;
-            if info.data.end > bytes.len() {
+        let mut at = front.end as u64;
+        while at < size {
+            let said = &mut said[..(SAID as u64).min(size - at) as usize];
+            source.read(at, said)?;
+            let (name, info) = tensor(said, at)?;
+            if info.data.end > size {
                 let e = Error::new(ErrorCode::InvalidModel, "the file ends within a tensor");
                 return Err(e.with_input(name));
             }
@@ -107,30 +110,15 @@ impl Tensors for OfFile<'_> {
     fn raw(&self, name: &str) -> Result<Tensor> {
         let info = self.tensors.get(name);
         let data = &info.ok_or_else(|| invalid("the tensor is missing"))?.data;
-        self.source.part(data.start, data.len())
+        // So many as the shape has, which memory can hold.
+        self.source
+            .part(data.start, (data.end - data.start) as usize)
     }
 }
 
-/// Where the large tensors of a file lie; none of a file that is garbled, which whoever has all of its bytes says.
-pub fn weights(file: &dyn FileParts) -> Vec<Range<usize>> {
-    ranges(file).map_or_else(|_| Vec::new(), |all| large(all.into_iter()))
-}
-
-fn ranges(file: &dyn FileParts) -> Result<Vec<Range<usize>>> {
-    let size = file.size();
+/// The front alone; the whole of a file that is garbled, of which the reader says what is wrong.
+pub fn outline(file: &dyn FileParts) -> Vec<Replaced> {
     let begin = |to: &mut [u8]| file.read(0, to);
-    let mut at = with_front(size, &begin, |front| Ok(front.end))?;
-    let mut all = Vec::new();
-    let mut said = [0; SAID];
-    while at < size {
-        let said = &mut said[..SAID.min(size - at)];
-        file.read(at, said)?;
-        let (_, info) = tensor(said, at)?;
-        at = info.data.end;
-        all.push(info.data);
-    }
-    match at == size {
-        true => Ok(all),
-        false => Err(invalid("the file ends within a tensor")),
-    }
+    let end = with_front(file.size(), &begin, |front| Ok(front.end as u64));
+    Replaced::rest(end.ok(), file)
 }

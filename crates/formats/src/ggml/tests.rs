@@ -11,7 +11,7 @@ use kilim_test_support::archive::Cases;
 
 use super::{Front, probe};
 use crate::shown::ports;
-use crate::{FileParts, Importer, ImporterRegistry, ModelFile, load_model};
+use crate::{FileParts, ImporterRegistry, ModelFile, Parted, load_model};
 
 fn file(name: &str) -> Vec<u8> {
     let cases = Cases::of("whisper");
@@ -174,35 +174,34 @@ fn damaged_files_never_panic() {
 struct Apart(Vec<u8>);
 
 impl FileParts for Apart {
-    fn size(&self) -> usize {
-        self.0.len()
+    fn size(&self) -> u64 {
+        self.0.len() as u64
     }
 
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        to.copy_from_slice(&self.0[offset..offset + to.len()]);
+    fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        to.copy_from_slice(&self.0[offset as usize..][..to.len()]);
         Ok(())
-    }
-
-    fn part(&self, _: usize, _: usize) -> Result<Option<Tensor>> {
-        Ok(None)
     }
 }
 
 #[test]
 fn large_tensors_need_not_be_in_memory() {
     let bytes = file("floats");
-    let whole = Apart(bytes.clone());
-    let weights = super::Ggml.weights(&whole);
-    // Words and places of the decoder, and what is as large.
-    assert!(weights.len() >= 2 && weights.is_sorted_by(|a, b| a.end <= b.start));
-    let left = ImporterRegistry::default()
-        .read(&whole, "m")
-        .expect("bytes");
-    for range in &weights {
-        assert!(left.as_slice()[range.clone()].iter().all(|&byte| byte == 0));
-    }
-    let left = left.as_slice();
-    assert_eq!(left[..weights[0].start], bytes[..weights[0].start]);
-    let cut = Apart(bytes[..bytes.len() - 1].to_vec());
-    assert!(super::Ggml.weights(&cut).is_empty());
+    let front = Front::read(&bytes).expect("a front").end;
+    let load = |bytes: &[u8]| {
+        let parted = Parted::new(Arc::new(Apart(bytes.to_vec())), true);
+        let outline = ImporterRegistry::default().read(parted.file(), "m")?;
+        assert_eq!(outline.as_slice(), &bytes[..front]);
+        load_model(
+            &ModelFile::parted(&parted, outline, "m"),
+            &Limits::default(),
+        )
+    };
+    let constants = |graph: &Graph| -> Vec<Option<Tensor>> {
+        graph.values.iter().map(|v| v.constant.clone()).collect()
+    };
+    let apart = load(&bytes).expect("a graph");
+    assert!(constants(&apart) == constants(&import(&bytes).expect("a graph")));
+    let error = load(&bytes[..bytes.len() - 1]).expect_err("it is cut");
+    assert_eq!(error.code(), ErrorCode::InvalidModel);
 }

@@ -12,12 +12,12 @@ use super::metadata::{LEAST, Metadata};
 use super::reader::Reader;
 use crate::build::Refusals;
 use crate::language::blocks::{self, ElementType, Form};
-use crate::source::{FileParts, large};
+use crate::parts::{FileParts, Replaced};
 
 const MAGIC: &[u8] = b"GGUF";
 
 /// Where the data of tensors begins, unless `general.alignment` says otherwise.
-const ALIGNMENT: usize = 32;
+const ALIGNMENT: u64 = 32;
 
 /// Bytes of what is said of a tensor, at least: a name, the number of its dimensions, type and place.
 const TENSOR: usize = 8 + 4 + 4 + 8;
@@ -30,12 +30,14 @@ pub struct TensorInfo<'a> {
     pub shape: Vec<usize>,
     pub of: &'static ElementType,
     /// The bytes of the file.
-    pub data: Range<usize>,
+    pub data: Range<u64>,
 }
 
 /// What stands in front of the data of tensors.
 pub struct Header<'a> {
     pub metadata: Metadata<'a>,
+    /// Where what is said of tensors ends.
+    end: usize,
     tensors: HashMap<&'a str, TensorInfo<'a>>,
 }
 
@@ -67,7 +69,8 @@ impl<'a> Header<'a> {
         let tensors = reader.count_of(TENSOR)?;
         let values = reader.count_of(LEAST)?;
         let metadata = Metadata::read(&mut reader, values)?;
-        let alignment = metadata.count("general.alignment")?.unwrap_or(ALIGNMENT);
+        let alignment = metadata.count("general.alignment")?;
+        let alignment = alignment.map_or(ALIGNMENT, |n| n as u64);
         if !alignment.is_power_of_two() {
             return Err(invalid("`general.alignment` is no power of two").with_got(alignment));
         }
@@ -75,11 +78,11 @@ impl<'a> Header<'a> {
         for _ in 0..tensors {
             infos.push(tensor(&mut reader)?);
         }
-        let data = reader.at.checked_next_multiple_of(alignment);
+        let data = (reader.at as u64).checked_next_multiple_of(alignment);
         let mut named = HashMap::new();
         for (mut info, offset) in infos {
             let start = data.and_then(|data| data.checked_add(offset));
-            let end = start.and_then(|start| start.checked_add(info.data.len()));
+            let end = start.and_then(|start| start.checked_add(info.data.end));
             let place = start.zip(end).filter(|_| offset.is_multiple_of(alignment));
             let (start, end) = place.ok_or_else(|| {
                 let e = invalid("a tensor has no such place in a file");
@@ -93,6 +96,7 @@ impl<'a> Header<'a> {
         }
         Ok(Header {
             metadata,
+            end: reader.at,
             tensors: named,
         })
     }
@@ -127,15 +131,10 @@ impl<'a> Header<'a> {
         }
         refused.check()
     }
-
-    /// Where the large tensors lie, in the order of the file; none where two share bytes.
-    fn large(&self) -> Vec<Range<usize>> {
-        large(self.tensors.values().map(|info| info.data.clone()))
-    }
 }
 
 /// What is said of the next tensor, with the bytes that it has, and the place behind which they begin.
-fn tensor<'a>(reader: &mut Reader<'a>) -> Result<(TensorInfo<'a>, usize)> {
+fn tensor<'a>(reader: &mut Reader<'a>) -> Result<(TensorInfo<'a>, u64)> {
     let name = reader.text()?;
     let rank = reader.u32()? as usize;
     check_rank(rank)?;
@@ -145,13 +144,13 @@ fn tensor<'a>(reader: &mut Reader<'a>) -> Result<(TensorInfo<'a>, usize)> {
     }
     shape.reverse();
     let of = blocks::element_type(reader.u32()?).map_err(|e| e.with_input(name))?;
-    let offset = reader.count()?;
+    let offset = reader.u64()?;
     let bytes = of.bytes_of(&shape).map_err(|e| e.with_input(name))?;
     let info = TensorInfo {
         name,
         shape,
         of,
-        data: 0..bytes,
+        data: 0..bytes as u64,
     };
     Ok((info, offset))
 }
@@ -164,10 +163,11 @@ const FIRST: usize = 1 << 20;
 /// # Errors
 /// Those of [`Header::read`], of `begin` and of `read`; `Limit` where memory is short.
 pub fn with_header<T>(
-    size: usize,
+    size: u64,
     begin: &dyn Fn(&mut [u8]) -> Result<()>,
     read: impl FnOnce(&Header) -> Result<T>,
 ) -> Result<T> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
     let mut len = FIRST;
     loop {
         len = len.min(size);
@@ -183,12 +183,9 @@ pub fn with_header<T>(
     }
 }
 
-/// Where the large tensors of a file lie; none of a file that is garbled, which whoever has all of its bytes says.
-pub fn weights(file: &dyn FileParts) -> Vec<Range<usize>> {
-    let (size, begin) = (file.size(), |to: &mut [u8]| file.read(0, to));
-    let large = with_header(size, &begin, |header| Ok(header.large())).unwrap_or_default();
-    match large.last() {
-        Some(last) if last.end > size => Vec::new(),
-        _ => large,
-    }
+/// The beginning alone, where all data follows it; the whole of a file that is garbled, of which the reader says what is wrong.
+pub fn outline(file: &dyn FileParts) -> Vec<Replaced> {
+    let begin = |to: &mut [u8]| file.read(0, to);
+    let end = with_header(file.size(), &begin, |header| Ok(header.end as u64));
+    Replaced::rest(end.ok(), file)
 }

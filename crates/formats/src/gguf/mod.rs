@@ -12,8 +12,6 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
@@ -22,7 +20,7 @@ use kilim_core::tensor::Tensor;
 use architecture::{Model, model_of};
 
 use crate::language::{self, Described, Tensors};
-use crate::{FileParts, Importer, ModelFile};
+use crate::{FileParts, Importer, ModelFile, Replaced};
 
 pub use header::{Header, TensorInfo, with_header};
 pub use metadata::{List, Metadata, Value};
@@ -40,8 +38,8 @@ impl Importer for Gguf {
         header::probe(bytes)
     }
 
-    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
-        header::weights(file)
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        header::outline(file)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
@@ -83,7 +81,9 @@ impl Tensors for OfFile<'_> {
     fn raw(&self, name: &str) -> Result<Tensor> {
         let info = self.header.tensor(name);
         let data = &info.ok_or_else(|| invalid("the tensor is missing"))?.data;
-        self.source.part(data.start, data.len())
+        // So many as the shape has, which memory can hold.
+        self.source
+            .part(data.start, (data.end - data.start) as usize)
     }
 }
 

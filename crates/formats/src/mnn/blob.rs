@@ -43,7 +43,7 @@ impl Numbers<'_> {
         }
         let len = byte_count(dtype, shape)?;
         self.source
-            .part(vector.position, len)?
+            .part(vector.position as u64, len)?
             .bytes_as(dtype, shape)
     }
 
@@ -61,7 +61,7 @@ impl Numbers<'_> {
     /// # Errors
     /// `Io` where there is no such file, `InvalidModel` where it ends before.
     pub fn bytes_beside(&self, offset: i64, len: usize) -> Result<Tensor> {
-        let offset = usize::try_from(offset)
+        let offset = u64::try_from(offset)
             .map_err(|_| invalid("the place of weights is negative").with_got(offset))?;
         let path = self
             .source

@@ -29,7 +29,7 @@ pub struct Weights<'a> {
     limits: &'a Limits,
     /// The file's path, or why it cannot be read.
     path: Result<String>,
-    at: usize,
+    at: u64,
     /// Whether a layer before was refused, so that it is not known where weights begin.
     lost: bool,
     /// Whether weights were asked for that are not there.
@@ -134,7 +134,7 @@ impl<'a> Weights<'a> {
             ErrorCode::InvalidModel => error.with_hint(FILES.hint()),
             _ => error,
         })?;
-        let next = len
+        let next = (len as u64)
             .checked_next_multiple_of(4)
             .and_then(|n| n.checked_add(self.at));
         self.at = next.ok_or_else(|| Error::new(ErrorCode::Limit, "the weights are too many"))?;

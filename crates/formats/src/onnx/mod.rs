@@ -14,7 +14,6 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::error::Result;
@@ -24,7 +23,7 @@ use kilim_core::{Datum, Kind};
 
 use kilim_core::Limits;
 
-use crate::{FileParts, Importer, ModelFile};
+use crate::{FileParts, Importer, ModelFile, Outline, Replaced, head};
 pub use draft::{Draft, DraftNode};
 pub(crate) use proto::Look;
 pub use tensor::{dtype, raw, type_number};
@@ -41,8 +40,8 @@ impl Importer for Onnx {
         Look::of(bytes) == Look::Model
     }
 
-    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
-        apart::weights(file)
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        apart::outline(file)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
@@ -88,6 +87,18 @@ pub fn uses(bytes: &[u8], op: &str) -> bool {
         let functions = model.functions.iter().flat_map(|f| &f.nodes);
         graph.chain(functions).any(|node| node.uses(op))
     })
+}
+
+/// [`uses`] of a file that is not in memory.
+///
+/// # Errors
+/// `Io` where it cannot be read, `Limit` where memory is short.
+pub fn uses_apart(file: &dyn FileParts, op: &str) -> Result<bool> {
+    if !Onnx.probe(&head(file)?, "") {
+        return Ok(false);
+    }
+    let outline = Outline::read(file, &apart::outline(file))?;
+    Ok(uses(outline.as_slice(), op))
 }
 
 /// A subgraph is four messages deep: node, attribute, graph, and what stands in it.

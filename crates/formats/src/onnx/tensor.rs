@@ -9,7 +9,7 @@ use kilim_core::narrow;
 use kilim_core::ops::check_rank;
 use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_count};
 
-use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid};
+use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid, wrong_type};
 use kilim_core::Limits;
 
 use crate::ModelFile;
@@ -94,6 +94,9 @@ impl Tensors<'_> {
         if proto.data_location == 1 {
             return self.external(proto, dtype, &shape);
         }
+        if !proto.left_out.is_empty() {
+            return self.left_out(dtype, &shape, &proto.left_out);
+        }
         if let Some(raw) = proto.raw_data {
             return self.shared(dtype, &shape, raw);
         }
@@ -156,10 +159,25 @@ impl Tensors<'_> {
         let file = self.source.bytes.as_slice();
         let offset = (raw.as_ptr() as usize).checked_sub(file.as_ptr() as usize);
         let bytes = match offset {
-            Some(offset) if offset < file.len() => self.source.part(offset, wanted)?,
+            Some(offset) if offset < file.len() => self.source.shared(offset, wanted)?,
             _ => Tensor::from_raw(DType::U8, &[wanted], raw)?,
         };
         of_bytes(dtype, shape, &bytes)
+    }
+
+    /// Data that the outline of the file leaves out.
+    fn left_out(&self, dtype: DType, shape: &[usize], place: &[u64]) -> Result<Tensor> {
+        let &[len, offset] = place else {
+            return Err(wrong_type());
+        };
+        if !self.source.is_outline() {
+            return Err(wrong_type());
+        }
+        let wanted = file_bytes(dtype, shape)?;
+        if len != wanted as u64 {
+            return Err(wrong_size(len, wanted));
+        }
+        of_bytes(dtype, shape, &self.source.part(offset, wanted)?)
     }
 
     fn external(&self, proto: &TensorProto, dtype: DType, shape: &[usize]) -> Result<Tensor> {
@@ -168,7 +186,7 @@ impl Tensors<'_> {
             let found = proto.external_data.iter().find(|e| e.key == key);
             found.map(|e| e.value)
         };
-        let number = |key: &str| -> Result<Option<usize>> {
+        let number = |key: &str| -> Result<Option<u64>> {
             let Some(text) = entry(key) else {
                 return Ok(None);
             };
@@ -178,11 +196,12 @@ impl Tensors<'_> {
         let location =
             entry("location").ok_or_else(|| invalid("external data without a location"))?;
         let offset = number("offset")?.unwrap_or(0);
-        let len = number("length")?.unwrap_or(wanted);
-        if len != wanted {
+        if let Some(len) = number("length")?.filter(|&len| len != wanted as u64) {
             return Err(wrong_size(len, wanted));
         }
-        let bytes = self.source.external(location, offset, len, self.limits)?;
+        let bytes = self
+            .source
+            .external(location, offset, wanted, self.limits)?;
         of_bytes(dtype, shape, &bytes)
     }
 
@@ -262,7 +281,7 @@ fn of_bytes(dtype: DType, shape: &[usize], bytes: &Tensor) -> Result<Tensor> {
 
 /// The strings of a `TensorProto`.
 fn texts(proto: &TensorProto, shape: &[usize]) -> Result<Tensor> {
-    if proto.data_location == 1 || proto.raw_data.is_some() {
+    if proto.data_location == 1 || proto.raw_data.is_some() || !proto.left_out.is_empty() {
         return Err(invalid("a string tensor holds something else than strings"));
     }
     fits(proto.string_data.len(), element_count(shape)?)?;
@@ -289,7 +308,7 @@ fn dims(dims: &Numbers) -> Result<Vec<usize>> {
         .collect()
 }
 
-fn wrong_size(got: usize, wanted: usize) -> Error {
+fn wrong_size(got: impl std::fmt::Display, wanted: usize) -> Error {
     invalid("the data of a tensor does not fit its shape")
         .with_expected(wanted)
         .with_got(got)

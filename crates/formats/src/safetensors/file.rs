@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::invalid;
 
 /// Bytes of the length in front.
-const PREFIX: usize = 8;
+const PREFIX: u64 = 8;
 
 /// Bytes of a header at most: it is in memory several times as large.
-const MOST: usize = 25_000_000;
+const MOST: u64 = 25_000_000;
 
 /// What a header says that is no tensor.
 const METADATA: &str = "__metadata__";
@@ -26,7 +26,7 @@ pub struct Entry {
     /// The outermost dimension first.
     pub shape: Vec<usize>,
     /// The bytes of the file.
-    pub data: Range<usize>,
+    pub data: Range<u64>,
 }
 
 /// Whether a file begins as one of this format.
@@ -43,16 +43,16 @@ pub fn probe(bytes: &[u8]) -> bool {
 /// # Errors
 /// `InvalidModel` where the header is garbled, tells of data that the file does not have or not of all data that it has, `Limit` where
 /// it is too long, and those of `part`.
-pub fn read(size: usize, part: &dyn Fn(usize, &mut [u8]) -> Result<()>) -> Result<Vec<Entry>> {
-    let mut prefix = [0; PREFIX];
+pub fn read(size: u64, part: &dyn Fn(u64, &mut [u8]) -> Result<()>) -> Result<Vec<Entry>> {
+    let mut prefix = [0; PREFIX as usize];
     if size < PREFIX {
         return Err(invalid("the file ends within its header"));
     }
     part(0, &mut prefix)?;
     let length = u64::from_le_bytes(prefix);
-    let length = usize::try_from(length).ok();
-    let length = length.filter(|&n| n <= size - PREFIX);
-    let length = length.ok_or_else(|| invalid("the file ends within its header"))?;
+    if length > size - PREFIX {
+        return Err(invalid("the file ends within its header"));
+    }
     if length > MOST {
         let e = Error::new(
             ErrorCode::Limit,
@@ -62,7 +62,7 @@ pub fn read(size: usize, part: &dyn Fn(usize, &mut [u8]) -> Result<()>) -> Resul
             .with_expected(format!("at most {MOST} bytes"))
             .with_got(length));
     }
-    let mut text = vec![0; length];
+    let mut text = vec![0; length as usize];
     part(PREFIX, &mut text)?;
     let header: Map<String, Value> =
         serde_json::from_slice(&text).map_err(|e| invalid(format!("the header: {e}")))?;
@@ -87,7 +87,7 @@ pub fn read(size: usize, part: &dyn Fn(usize, &mut [u8]) -> Result<()>) -> Resul
 
 /// The tensors lie behind each other and fill `data`, as the format asks. Where a name stands twice in a header, its first tensor is
 /// a hole.
-fn check_data(entries: &[Entry], data: Range<usize>) -> Result<()> {
+fn check_data(entries: &[Entry], data: Range<u64>) -> Result<()> {
     let mut ordered: Vec<&Entry> = entries.iter().collect();
     ordered.sort_by_key(|entry| (entry.data.start, entry.data.end));
     let mut end = data.start;
@@ -109,7 +109,7 @@ fn check_data(entries: &[Entry], data: Range<usize>) -> Result<()> {
 }
 
 /// Type, shape and bytes of a tensor of a file of `size` bytes, whose data begin at `start`.
-fn entry(value: &Value, start: usize, size: usize) -> Option<(String, Vec<usize>, Range<usize>)> {
+fn entry(value: &Value, start: u64, size: u64) -> Option<(String, Vec<usize>, Range<u64>)> {
     let count = |n: &Value| usize::try_from(n.as_u64()?).ok();
     let dtype = value.get("dtype")?.as_str()?.to_string();
     let shape = value.get("shape")?.as_array()?;
@@ -118,8 +118,8 @@ fn entry(value: &Value, start: usize, size: usize) -> Option<(String, Vec<usize>
         return None;
     };
     let (from, to) = (
-        start.checked_add(count(from)?)?,
-        start.checked_add(count(to)?)?,
+        start.checked_add(from.as_u64()?)?,
+        start.checked_add(to.as_u64()?)?,
     );
     (from <= to && to <= size).then_some((dtype, shape, from..to))
 }

@@ -15,16 +15,13 @@ mod tensors;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::tensor::Tensor;
 
 use crate::language;
-use crate::source::large;
-use crate::{FileParts, Importer, ModelFile};
+use crate::{FileParts, Importer, ModelFile, Replaced};
 use config::Config;
 use tensors::Stored;
 
@@ -44,17 +41,18 @@ impl Importer for Safetensors {
         file::probe(bytes) || is_config(bytes)
     }
 
-    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
         let read = |offset, to: &mut [u8]| file.read(offset, to);
         let entries = file::read(file.size(), &read).unwrap_or_default();
-        large(entries.into_iter().map(|entry| entry.data))
+        let data = entries.iter().map(|entry| entry.data.start).min();
+        Replaced::rest(data, file)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let own = source.bytes.as_slice();
         let (config, shards) = match is_config(own) {
             true => (None, weights_beside(source, limits)?),
-            false => (Some(whole(source, CONFIG, limits)?), vec![None]),
+            false => (Some(source.whole_external(CONFIG, limits)?), vec![None]),
         };
         let config = match &config {
             Some(config) => config.read()?,
@@ -89,12 +87,6 @@ fn is_config(bytes: &[u8]) -> bool {
     begins && bytes.windows(key.len()).any(|part| part == key)
 }
 
-/// A file beside the model.
-fn whole(source: &ModelFile, path: &str, limits: &Limits) -> Result<Tensor> {
-    let size = source.external_size(path, limits)?;
-    source.external(path, 0, size, limits)
-}
-
 /// The files of the weights beside a `config.json`.
 ///
 /// # Errors
@@ -105,7 +97,7 @@ fn weights_beside(source: &ModelFile, limits: &Limits) -> Result<Vec<Option<Stri
         Err(e) if e.code() == ErrorCode::Io => e,
         Err(e) => return Err(e),
     };
-    let index = match whole(source, INDEX, limits) {
+    let index = match source.whole_external(INDEX, limits) {
         Ok(index) => index,
         Err(e) if e.code() == ErrorCode::Io => {
             let e = missing.with_expected(format!("{WEIGHTS}, or the files that {INDEX} lists"));

@@ -40,7 +40,7 @@ struct Held {
     stored: &'static ElementType,
     /// The type of the elements as the network gets them.
     of: &'static ElementType,
-    data: Range<usize>,
+    data: Range<u64>,
 }
 
 impl<'a> Stored<'a> {
@@ -72,7 +72,7 @@ impl<'a> Stored<'a> {
         let (source, limits) = (self.source, self.limits);
         let size = match &path {
             Some(path) => source.external_size(path, limits)?,
-            None => source.bytes.len(),
+            None => source.size(),
         };
         let part = |offset, to: &mut [u8]| {
             let bytes = bytes_of(source, limits, path.as_deref(), offset, to.len())?;
@@ -96,9 +96,11 @@ impl<'a> Stored<'a> {
             };
             let stored = element_type(number)?;
             let bytes = stored.bytes_of(&entry.shape);
-            if bytes.map_err(|e| e.with_input(&entry.name))? != entry.data.len() {
+            let bytes = bytes.map_err(|e| e.with_input(&entry.name))? as u64;
+            let len = entry.data.end - entry.data.start;
+            if bytes != len {
                 let e = invalid("the data of a tensor has another length than its shape");
-                return Err(e.with_input(&entry.name).with_got(entry.data.len()));
+                return Err(e.with_input(&entry.name).with_got(len));
             }
             let larger = self.model.more_by_one && entry.name.ends_with("norm.weight");
             let known = names::of(&entry.name, self.model.norms_behind);
@@ -147,7 +149,8 @@ impl Tensors for Stored<'_> {
     fn raw(&self, name: &str) -> Result<Tensor> {
         let held = self.held.get(name);
         let held = held.ok_or_else(|| invalid("the tensor is missing"))?;
-        let (start, len) = (held.data.start, held.data.len());
+        // Held against the shape, which memory can hold.
+        let (start, len) = (held.data.start, (held.data.end - held.data.start) as usize);
         let file = held.file.as_deref();
         let raw = bytes_of(self.source, self.limits, file, start, len)?;
         let larger = self.model.more_by_one && name.ends_with("norm.weight");
@@ -163,7 +166,7 @@ fn bytes_of(
     source: &ModelFile,
     limits: &Limits,
     file: Option<&str>,
-    offset: usize,
+    offset: u64,
     len: usize,
 ) -> Result<Tensor> {
     match file {

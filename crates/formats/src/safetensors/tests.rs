@@ -67,10 +67,29 @@ fn entries(header: &str) -> Result<Vec<file::Entry>> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([0; 8]);
-    file::read(bytes.len(), &|from, to| {
-        to.copy_from_slice(&bytes[from..from + to.len()]);
+    file::read(bytes.len() as u64, &|from, to| {
+        to.copy_from_slice(&bytes[from as usize..][..to.len()]);
         Ok(())
     })
+}
+
+#[test]
+fn data_lies_beyond_four_gigabytes() -> Result<()> {
+    let (far, end) = (5u64 << 30, (5u64 << 30) + 4);
+    let of = |name: &str, from: u64, to: u64| {
+        format!(r#""{name}": {{"dtype": "F16", "shape": [2], "data_offsets": [{from}, {to}]}}"#)
+    };
+    let header = format!("{{{}, {}}}", of("a", 0, far), of("b", far, end));
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    let start = bytes.len() as u64;
+    let entries = file::read(start + end, &|from, to| {
+        to.copy_from_slice(&bytes[from as usize..][..to.len()]);
+        Ok(())
+    })?;
+    let b = entries.iter().find(|entry| entry.name == "b");
+    assert_eq!(b.map(|b| b.data.clone()), Some(start + far..start + end));
+    Ok(())
 }
 
 #[test]

@@ -220,7 +220,7 @@ impl Import<'_> {
                     .with_expected(len)
                     .with_got(size));
             }
-            Some((offset, _)) => self.source.part(offset, len)?,
+            Some((offset, _)) => self.source.part(offset as u64, len)?,
         };
         bytes.bytes_as(dtype, &dims)
     }

@@ -41,8 +41,8 @@ pub struct Stream<'a> {
     source: &'a ModelFile<'a>,
     limits: &'a Limits,
     path: &'a str,
-    size: usize,
-    at: usize,
+    size: u64,
+    at: u64,
 }
 
 impl<'a> Stream<'a> {
@@ -51,7 +51,7 @@ impl<'a> Stream<'a> {
         source: &'a ModelFile<'a>,
         limits: &'a Limits,
         path: &'a str,
-        size: usize,
+        size: u64,
     ) -> Stream<'a> {
         Stream {
             source,
@@ -63,13 +63,13 @@ impl<'a> Stream<'a> {
     }
 
     /// Bytes that were not read.
-    pub fn left(&self) -> usize {
+    pub fn left(&self) -> u64 {
         self.size - self.at
     }
 
     fn bytes(&mut self, len: usize) -> Result<Tensor> {
         let part = self.source.external(self.path, self.at, len, self.limits)?;
-        self.at += len;
+        self.at += len as u64;
         Ok(part)
     }
 

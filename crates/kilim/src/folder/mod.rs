@@ -3,7 +3,7 @@
 //! Large parts are read when a kernel packs them, and again where another size needs another packing, so that weights
 //! are not in memory twice. Nothing is mapped: a mapped file that is cut while a session uses it would end the process.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,9 +12,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use kilim_core::tensor::AlignedBytes;
-use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
-use kilim_formats::{ExternalFiles, FileParts, LARGE, nnpackage};
+use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_formats::{ExternalFiles, FileParts, Parted, nnpackage};
 
 /// Files that a session may keep open; a process may have few.
 const HELD: usize = 32;
@@ -31,26 +30,9 @@ pub struct Folder {
 #[derive(Default)]
 struct Files {
     /// Files by the paths that the model uses.
-    named: HashMap<String, Rc<OpenFile>>,
+    named: HashMap<String, Rc<Parted>>,
     /// Files by the path behind all links.
-    resolved: HashMap<PathBuf, Rc<OpenFile>>,
-}
-
-/// A file of the folder, and what was asked of it.
-struct OpenFile {
-    stored: Arc<Stored>,
-    /// Whether parts are read when they are needed.
-    on_demand: bool,
-    state: RefCell<Parts>,
-    /// The whole file, where parts overlap.
-    whole: OnceCell<Arc<AlignedBytes>>,
-}
-
-#[derive(Default)]
-struct Parts {
-    /// Tensors by offset and length: several tensors may have the same data.
-    known: HashMap<(usize, usize), Tensor>,
-    bytes: usize,
+    resolved: HashMap<PathBuf, Rc<Parted>>,
 }
 
 impl Folder {
@@ -67,7 +49,7 @@ impl Folder {
         }
     }
 
-    fn open(&self, name: &str) -> Result<Rc<OpenFile>> {
+    fn open(&self, name: &str) -> Result<Rc<Parted>> {
         let mut files = self.files.borrow_mut();
         if let Some(file) = files.named.get(name) {
             return Ok(file.clone());
@@ -78,7 +60,10 @@ impl Folder {
             None => {
                 let on_demand = files.resolved.len() < HELD;
                 let label = format!("the external file `{name}`");
-                Rc::new(OpenFile::of(Stored::open(&path, label)?, on_demand))
+                Rc::new(Parted::new(
+                    Arc::new(Stored::open(&path, label)?),
+                    on_demand,
+                ))
             }
         };
         files.named.insert(name.to_string(), file.clone());
@@ -103,17 +88,17 @@ impl Folder {
 }
 
 impl ExternalFiles for Folder {
-    fn size(&self, path: &str) -> Result<usize> {
-        Ok(self.open(path)?.stored.size)
+    fn size(&self, path: &str) -> Result<u64> {
+        Ok(self.open(path)?.file().size())
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor> {
         self.open(path)?.part(offset, len)
     }
 }
 
 /// Bytes of a manifest at most.
-const MANIFEST_BYTES: usize = 1 << 20;
+const MANIFEST_BYTES: u64 = 1 << 20;
 
 /// The model's file, where `path` is a folder that is a package of onert.
 ///
@@ -131,8 +116,9 @@ pub fn package_model(path: &Path, follow_links: bool) -> Result<Option<PathBuf>>
         let most = format!("at most {MANIFEST_BYTES} bytes");
         return Err(e.with_expected(most).with_got(stored.size));
     }
-    let bytes = stored.part(0, stored.size)?;
-    let model = nnpackage::model_of(bytes.as_slice())?;
+    let mut bytes = vec![0; stored.size as usize];
+    stored.read(0, &mut bytes)?;
+    let model = nnpackage::model_of(&bytes)?;
     let folder = Folder {
         path: path.to_path_buf(),
         follow_links,
@@ -141,74 +127,13 @@ pub fn package_model(path: &Path, follow_links: bool) -> Result<Option<PathBuf>>
     folder.resolve(&model).map(Some)
 }
 
-/// The file of a model.
-pub struct Own {
-    file: OpenFile,
-}
-
-impl Own {
-    /// Opens a model file.
-    ///
-    /// # Errors
-    /// `Io` where it is no regular file, or cannot be read.
-    pub fn open(path: &Path) -> Result<Own> {
-        let stored = Stored::open(path, format!("`{}`", path.display()))?;
-        Ok(Own {
-            file: OpenFile::of(stored, true),
-        })
-    }
-}
-
-impl FileParts for Own {
-    fn size(&self) -> usize {
-        self.file.stored.size
-    }
-
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        self.file.stored.read(offset, to)
-    }
-
-    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>> {
-        match len >= LARGE {
-            true => self.file.part(offset, len).map(Some),
-            false => Ok(None),
-        }
-    }
-}
-
-impl OpenFile {
-    fn of(stored: Stored, on_demand: bool) -> OpenFile {
-        OpenFile {
-            stored: Arc::new(stored),
-            on_demand,
-            state: RefCell::default(),
-            whole: OnceCell::new(),
-        }
-    }
-
-    fn part(&self, offset: usize, len: usize) -> Result<Tensor> {
-        let view =
-            |whole: &Arc<AlignedBytes>| Tensor::view(DType::U8, &[len], whole.clone(), offset, len);
-        if let Some(whole) = self.whole.get() {
-            return view(whole);
-        }
-        let mut parts = self.state.borrow_mut();
-        if let Some(known) = parts.known.get(&(offset, len)) {
-            return Ok(known.clone());
-        }
-        let stored = self.stored.clone();
-        parts.bytes = parts.bytes.saturating_add(len);
-        if parts.bytes > stored.size {
-            let whole = Arc::new(stored.part(0, stored.size)?);
-            return view(self.whole.get_or_init(|| whole));
-        }
-        let part = match self.on_demand && len >= LARGE {
-            true => Tensor::on_demand(len, move |from, to| stored.read(offset + from, to))?,
-            false => Tensor::from_bytes(DType::U8, &[len], Arc::new(stored.part(offset, len)?))?,
-        };
-        parts.known.insert((offset, len), part.clone());
-        Ok(part)
-    }
+/// Opens a model file.
+///
+/// # Errors
+/// `Io` where it is no regular file, or cannot be read.
+pub fn open(path: &Path) -> Result<Parted> {
+    let stored = Stored::open(path, format!("`{}`", path.display()))?;
+    Ok(Parted::new(Arc::new(stored), true))
 }
 
 /// A file, open as long as a tensor may read it.
@@ -216,7 +141,7 @@ struct Stored {
     /// What errors call the file.
     label: String,
     file: Mutex<File>,
-    size: usize,
+    size: u64,
     modified: Option<SystemTime>,
 }
 
@@ -236,29 +161,28 @@ impl Stored {
         let metadata = file.metadata().map_err(failed)?;
         regular(metadata.is_file())?;
         Ok(Stored {
-            size: usize::try_from(metadata.len()).unwrap_or(usize::MAX),
+            size: metadata.len(),
             modified: metadata.modified().ok(),
             label,
             file: Mutex::new(file),
         })
     }
+}
 
-    fn part(&self, offset: usize, len: usize) -> Result<AlignedBytes> {
-        let mut bytes = AlignedBytes::zeroed(len)?;
-        self.read(offset, bytes.as_mut_slice())?;
-        Ok(bytes)
+impl FileParts for Stored {
+    fn size(&self) -> u64 {
+        self.size
     }
 
-    /// Fills `to` from the byte `offset` on.
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+    fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
         let failed = |e| cannot_read(&self.label, &e);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let metadata = file.metadata().map_err(failed)?;
-        if metadata.len() != self.size as u64 || metadata.modified().ok() != self.modified {
+        if metadata.len() != self.size || metadata.modified().ok() != self.modified {
             let message = format!("{} changed since the model was loaded", self.label);
             return Err(Error::new(ErrorCode::Io, message).with_hint("load the model anew"));
         }
-        file.seek(SeekFrom::Start(offset as u64))
+        file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.read_exact(to))
             .map_err(failed)
     }

@@ -150,13 +150,13 @@ impl<'a> Taking<'a> {
             (len > 0 && end <= file.len()).then_some(offset)
         };
         if let Some(offset) = within(self.source.bytes.as_slice()) {
-            return self.source.part(offset, len).map(Some);
+            return self.source.shared(offset, len).map(Some);
         }
         for Beside { path, bytes } in &self.beside {
             if let Some(offset) = within(bytes.read()?) {
                 return self
                     .source
-                    .external(path, offset, len, self.limits)
+                    .external(path, offset as u64, len, self.limits)
                     .map(Some);
             }
         }
@@ -279,7 +279,7 @@ impl<'a> Taking<'a> {
         if self.model.is_some() {
             return Err(self.invalid("a second model is given"));
         }
-        self.limits.check_file(bytes.len())?;
+        self.limits.check_file(bytes.len() as u64)?;
         self.model = Some(Arc::new(AlignedBytes::copy_of(bytes)?));
         Ok(())
     }
@@ -289,8 +289,7 @@ impl<'a> Taking<'a> {
         let at = match self.beside.iter().position(|known| known.path == path) {
             Some(at) => at,
             None => {
-                let size = self.source.external_size(path, self.limits)?;
-                let bytes = self.source.external(path, 0, size, self.limits)?;
+                let bytes = self.source.whole_external(path, self.limits)?;
                 let path = path.to_string();
                 self.beside.push(Beside { path, bytes });
                 self.beside.len() - 1

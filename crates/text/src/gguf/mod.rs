@@ -46,7 +46,7 @@ impl GgufText {
     /// # Errors
     /// `InvalidModel` where the file is garbled, `Unsupported` for a tokenizer that Kilim does not have, and those of `begin`.
     pub fn read(size: usize, begin: &dyn Fn(&mut [u8]) -> Result<()>) -> Result<GgufText> {
-        with_header(size, begin, GgufText::of)
+        with_header(size as u64, begin, GgufText::of)
     }
 
     /// Reads them from the beginning of a file, at least as much as stands in front of the data of tensors.

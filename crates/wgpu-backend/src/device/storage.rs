@@ -76,11 +76,18 @@ fn is_widened(dtype: DType) -> bool {
 /// # Errors
 /// `Limit` where memory is short.
 pub(crate) fn to_device(tensor: &Tensor) -> Result<Cow<'_, [u8]>> {
-    let dtype = tensor.dtype();
+    elements_to_device(tensor.dtype(), tensor.read()?)
+}
+
+/// Whole elements as the device wants them.
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub(crate) fn elements_to_device(dtype: DType, bytes: &[u8]) -> Result<Cow<'_, [u8]>> {
     if !is_widened(dtype) {
-        return Ok(Cow::Borrowed(tensor.read()?));
+        return Ok(Cow::Borrowed(bytes));
     }
-    let (bytes, size) = (tensor.read()?, dtype.size());
+    let size = dtype.size();
     let above = 32 - 8 * size as u32;
     let signed = is_signed(dtype);
     let mut out = vec_with_room(bytes.len() / size * 4)?;

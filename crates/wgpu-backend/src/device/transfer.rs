@@ -51,6 +51,12 @@ impl<T> Future for Completion<T> {
     }
 }
 
+/// Submits what was written to buffers, and waits natively until it is there, so that the queue's copies of it go.
+pub(crate) fn flush(gpu: &Gpu) -> Result<()> {
+    gpu.queue.submit([]);
+    drive(gpu)
+}
+
 /// Waits natively until everything submitted is done; in a browser the event loop does that.
 pub(crate) fn drive(gpu: &Gpu) -> Result<()> {
     match cfg!(target_arch = "wasm32") {

@@ -21,7 +21,7 @@ export interface About {
 /** Where files stay from one visit to the next, by keys that are addresses. */
 export interface Store {
   find(key: string): Promise<{ about: About; source: WireSource } | undefined>;
-  put(key: string, about: About, bytes: Uint8Array): Promise<void>;
+  put(key: string, about: About, bytes: Uint8Array | Blob): Promise<void>;
   remove(key: string): Promise<void>;
   entries(): Promise<[key: string, about: About][]>;
   /** Asks for a place that is not cleared when room is short; whether it is one. */

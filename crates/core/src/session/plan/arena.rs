@@ -115,7 +115,7 @@ impl Rooms {
     pub fn describe(&self, offsets: &[usize], plan: &mut MemoryPlan) {
         plan.bytes = self.bytes;
         plan.lower_bound_bytes = memory::lower_bound(&self.requests);
-        plan.unshared_bytes = self.requests.iter().map(|r| r.bytes).sum();
+        plan.unshared_bytes = unshared(&self.requests);
         let rooms = self.requests.iter().zip(offsets);
         for (tensor, (request, &offset)) in plan.tensors.iter_mut().zip(rooms) {
             tensor.bytes = request.bytes;
@@ -171,7 +171,7 @@ pub(in crate::session) fn lay_out(
         backend: limits.id.to_string(),
         bytes: planned.bytes,
         lower_bound_bytes: memory::lower_bound(requests),
-        unshared_bytes: requests.iter().map(|r| r.bytes).sum(),
+        unshared_bytes: unshared(requests),
         steps: requests.iter().map(|r| r.last + 1).max().unwrap_or(0),
         tensors: tensors
             .map(|((i, &offset), request)| PlannedTensor {
@@ -186,4 +186,10 @@ pub(in crate::session) fn lay_out(
         ..MemoryPlan::default()
     };
     Ok((rooms, Some(plan)))
+}
+
+/// The bytes of all tensors, if none had memory that another had before; at most as many as a number of this type can be.
+fn unshared(requests: &[Request]) -> usize {
+    let bytes = requests.iter().map(|r| r.bytes);
+    bytes.fold(0, usize::saturating_add)
 }

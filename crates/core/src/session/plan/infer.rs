@@ -106,7 +106,8 @@ pub(super) fn known_outputs(
             .transpose();
     }
     let wanted = node.outputs.iter().any(|o| input.stages.wanted[o.0]);
-    let small = outputs.iter().map(TensorSpec::bytes).sum::<usize>() <= SMALL;
+    let bytes = outputs.iter().map(TensorSpec::bytes);
+    let small = bytes.fold(0, usize::saturating_add) <= SMALL;
     if !wanted && !small {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-use kilim_core::error::ErrorCode;
+use kilim_core::error::{ErrorCode, Result};
 
 use super::{decoder, import, refused, with};
 use crate::gguf::{Header, Value};
@@ -105,4 +105,26 @@ fn other_versions_and_byte_orders_are_refused() {
     }
     // Version 2 differs in nothing that little-endian files show.
     assert!(import(&with(&bytes, b"GGUF\x03\0\0\0", b"GGUF\x02\0\0\0")).is_ok());
+}
+
+#[test]
+fn tensors_lie_beyond_four_gigabytes() -> Result<()> {
+    let far: u64 = 5 << 30;
+    let mut bytes = b"GGUF".to_vec();
+    bytes.extend(3u32.to_le_bytes());
+    for count in [1u64, 0] {
+        bytes.extend(count.to_le_bytes());
+    }
+    bytes.extend(1u64.to_le_bytes());
+    bytes.push(b'w');
+    // One dimension of eight elements of `float32`.
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(8u64.to_le_bytes());
+    bytes.extend(0u32.to_le_bytes());
+    bytes.extend(far.to_le_bytes());
+    let start = (bytes.len() as u64).next_multiple_of(32);
+    let header = Header::read(&bytes)?;
+    let data = header.tensor("w").map(|info| info.data.clone());
+    assert_eq!(data, Some(start + far..start + far + 32));
+    Ok(())
 }

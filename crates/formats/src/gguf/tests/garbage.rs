@@ -51,7 +51,7 @@ fn a_header_is_found_in_as_much_of_a_file_as_it_needs() {
         to.copy_from_slice(&bytes[..to.len()]);
         Ok(())
     };
-    let found = with_header(bytes.len(), &read, |header| {
+    let found = with_header(bytes.len() as u64, &read, |header| {
         Ok(header.metadata.text("k")?.map(str::len))
     });
     assert_eq!(found.expect("a header"), Some(text.len()));

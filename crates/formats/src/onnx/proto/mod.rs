@@ -11,7 +11,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 pub use graph::*;
 pub use tensor::*;
 pub use types::*;
-pub use wire::{Field, Numbers, Reader, invalid};
+pub use wire::{Field, Numbers, Reader, invalid, wrong_type};
 
 /// A message that is filled field by field; unknown fields are passed over.
 trait Message<'a>: Default {

@@ -18,6 +18,8 @@ pub struct TensorProto<'a> {
     pub double_data: Numbers<'a>,
     pub uint64_data: Numbers<'a>,
     pub raw_data: Option<&'a [u8]>,
+    /// In the outline of a file, in the place of `raw_data`: its length, and where it lies in the file.
+    pub left_out: Vec<u64>,
     /// Keys `location`, `offset`, `length`.
     pub external_data: Vec<StringEntry<'a>>,
     /// 1 where the data lies in another file.
@@ -43,7 +45,10 @@ impl<'a> Message<'a> for TensorProto<'a> {
             6 => self.string_data.push(field.bytes()?),
             7 => self.int64_data.push(field),
             8 => self.name = field.string()?,
-            9 => self.raw_data = Some(field.bytes()?),
+            9 => match field {
+                Field::Varint(number) | Field::Fixed64(number) => self.left_out.push(number),
+                _ => self.raw_data = Some(field.bytes()?),
+            },
             10 => self.double_data.push(field),
             11 => self.uint64_data.push(field),
             13 => self.external_data.push(decode(field, depth)?),

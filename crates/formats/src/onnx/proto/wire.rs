@@ -16,7 +16,8 @@ pub fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidModel, message)
 }
 
-fn wrong_type() -> Error {
+/// The error of a field that is not of the type that its message has there.
+pub fn wrong_type() -> Error {
     invalid("a protobuf field has the wrong wire type")
 }
 

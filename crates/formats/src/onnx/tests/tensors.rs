@@ -179,19 +179,19 @@ fn external_tensor(location: &str, offset: &str, length: &str) -> Bytes {
 
 /// A file `w.bin` that notes what is read of it.
 #[derive(Default)]
-struct Noted(RefCell<Vec<(String, usize, usize)>>);
+struct Noted(RefCell<Vec<(String, u64, usize)>>);
 
 const WEIGHTS: [f32; 3] = [0.0, 7.0, 8.0];
 
 impl ExternalFiles for Noted {
-    fn size(&self, _: &str) -> Result<usize> {
-        Ok(size_of_val(&WEIGHTS))
+    fn size(&self, _: &str) -> Result<u64> {
+        Ok(size_of_val(&WEIGHTS) as u64)
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
+    fn part(&self, path: &str, offset: u64, len: usize) -> Result<Tensor> {
         self.0.borrow_mut().push((path.to_string(), offset, len));
         let data: Vec<u8> = WEIGHTS.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Tensor::from_raw(DType::U8, &[len], &data[offset..offset + len])
+        Tensor::from_raw(DType::U8, &[len], &data[offset as usize..][..len])
     }
 }
 
@@ -223,6 +223,37 @@ fn external_data() -> Result<()> {
         );
     }
     assert_eq!(*files.0.borrow(), [("w.bin".to_string(), 4, 8)]);
+    Ok(())
+}
+
+/// A file that is larger than the memory of 32 bits.
+struct Huge;
+
+impl ExternalFiles for Huge {
+    fn size(&self, _: &str) -> Result<u64> {
+        Ok(6 << 30)
+    }
+
+    fn part(&self, _: &str, offset: u64, len: usize) -> Result<Tensor> {
+        let gigabytes = (offset >> 30) as f32;
+        let data = gigabytes.to_le_bytes().repeat(len / 4);
+        Tensor::from_raw(DType::U8, &[len], &data)
+    }
+}
+
+#[test]
+fn external_data_lies_beyond_four_gigabytes() -> Result<()> {
+    let load = |offset: u64| {
+        let tensor = external_tensor("w.bin", &offset.to_string(), "8");
+        let file = model(13, &[initializer(&tensor), output("w")]);
+        let source = ModelFile::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        load_model(&source.with_external(&Huge), &Limits::default())
+    };
+    let graph = load(5 << 30)?;
+    let w = constant(&graph, "w").expect("the initializer is a constant");
+    assert_eq!(w.as_slice::<f32>()?, [5.0, 5.0]);
+    let error = load((6 << 30) - 4).err().map(|e| e.code());
+    assert_eq!(error, Some(ErrorCode::InvalidModel));
     Ok(())
 }
 

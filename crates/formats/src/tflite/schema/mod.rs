@@ -201,7 +201,7 @@ impl<'a> Model<'a> {
             return Err(unsupported("weights in Huffman's code").with_input(&tensor.name));
         }
         let dtype = tensor.dtype()?;
-        let part = self.source.part(buffer.position, buffer.len);
+        let part = self.source.part(buffer.position as u64, buffer.len);
         let bytes = part.map_err(|e| e.with_input(&tensor.name))?;
         let data = bytes.bytes_as(dtype, &tensor.shape);
         data.map(Some)

@@ -35,7 +35,7 @@ export function openStore(): Store | undefined {
       const made = join(folder(), randomUUID());
       try {
         await mkdir(made, { recursive: true });
-        await writeFile(fileOf(made, about), bytes);
+        await writeFile(fileOf(made, about), bytes instanceof Blob ? bytes.stream() : bytes);
         await writeFile(join(made, ABOUT), JSON.stringify({ ...about, key }));
         await rm(rootOf(key), { recursive: true, force: true });
         await rename(made, rootOf(key));
