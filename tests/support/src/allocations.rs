@@ -31,8 +31,7 @@ thread_local! {
     static BOUND: Cell<Bound> = const { Cell::new(None) };
 }
 
-/// Does `work`, in which this thread is refused memory beyond `bytes` more than there are; `beyond` is told how many bytes it asked for, and may
-/// itself allocate.
+/// Does `work`, in which this thread is refused memory beyond `bytes` more than there are; `beyond` is told how many bytes it asked for.
 pub fn bounded<T>(bytes: usize, beyond: fn(usize), work: impl FnOnce() -> T) -> T {
     BOUND.set(Some((held() + bytes, beyond)));
     let done = work();
@@ -40,18 +39,24 @@ pub fn bounded<T>(bytes: usize, beyond: fn(usize), work: impl FnOnce() -> T) -> 
     done
 }
 
+/// Does `work` without the bound of the work that it is a part of.
+pub fn unbounded<T>(work: impl FnOnce() -> T) -> T {
+    let bound = BOUND.take();
+    let done = work();
+    BOUND.set(bound);
+    done
+}
+
 /// Whether a thread may have so many bytes more.
 fn allowed(more: usize) -> bool {
-    // While another is told of this, its own allocations have no bound.
-    let bound = BOUND.try_with(Cell::take).ok().flatten();
-    let Some((most, beyond)) = bound else {
+    // A thread that ends has no bound any more.
+    let Some((most, beyond)) = BOUND.try_with(Cell::get).ok().flatten() else {
         return true;
     };
     let fits = held().saturating_add(more) <= most;
     if !fits {
-        beyond(more);
+        unbounded(|| beyond(more));
     }
-    BOUND.set(bound);
     fits
 }
 

@@ -10,9 +10,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kilim_formats::ImporterRegistry;
-use kilim_test_support::allocations::bounded;
+use kilim_test_support::allocations::{bounded, unbounded};
 
 use crate::input::{Input, MEMORY, import};
+use crate::kept::BROKE;
 
 thread_local! {
     /// What happened first in the current run, and where.
@@ -36,10 +37,19 @@ pub struct Target {
 
 /// Notes what happens, with the place in Kilim that led to it.
 fn note(what: &str) {
+    // To look for the names of places takes more memory than an import may.
+    unbounded(|| note_unbounded(what));
+}
+
+fn note_unbounded(what: &str) {
     let trace = Backtrace::force_capture().to_string();
-    let places = trace.lines().filter_map(|line| line.trim().strip_prefix("at "));
+    let places = trace
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("at "));
     let ours = places.filter(|place| place.contains("/crates/") && !place.contains("fallible.rs"));
-    let mut ours: Vec<_> = ours.map(|place| place.rsplit("/crates/").next().unwrap_or("")).collect();
+    let mut ours: Vec<_> = ours
+        .map(|place| place.rsplit("/crates/").next().unwrap_or(""))
+        .collect();
     ours.truncate(3);
     let said = format!("{what} at {}", ours.join(", "));
     HAPPENED.with_borrow_mut(|happened| _ = happened.get_or_insert(said));
@@ -59,6 +69,11 @@ impl Target {
             folder: folder.to_path_buf(),
             known: Mutex::default(),
         }
+    }
+
+    /// Whether a model of the format is messages in messages, each with its length in front.
+    pub fn is_nested(&self) -> bool {
+        self.of.0 == "onnx"
     }
 
     /// Reads an input. What it does wrong, if anything.
@@ -85,7 +100,8 @@ impl Target {
         }
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
-        let path = self.folder.join(format!("{}-{:08x}", self.of.0, hasher.finish() as u32));
+        let name = format!("{BROKE}{:08x}", hasher.finish() as u32);
+        let path = self.folder.join(name);
         let small = match what.as_str() {
             "slow" => bytes.to_vec(),
             _ => self.smaller(bytes, &what),

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Result;
 use std::path::Path;
 
+use crate::input::Input;
 use crate::seeds;
 use crate::zip::zip;
 
@@ -19,23 +20,32 @@ const WORD: std::ops::RangeInclusive<usize> = 3..=32;
 const WORDS: usize = 600;
 
 /// What the names of inputs begin with that once broke an importer. They stay.
-const BROKE: &str = "broke-";
+pub const BROKE: &str = "broke-";
 
-/// Writes into a folder: `seeds`, of the reference cases, `kept`, of former runs, and `words`, a dictionary.
+/// Writes into a folder: `seeds`, of the reference cases, `kept`, of former runs, `passes`, those of both that go through the passes, and `words`,
+/// a dictionary.
 pub fn unpack(format: &str, folder: &Path) -> Result<()> {
     let found = seeds::seeds(format);
+    for part in ["seeds", "kept", "passes"] {
+        fs::create_dir_all(folder.join(part))?;
+    }
     for (part, inputs) in [("seeds", &found), ("kept", &seeds::kept(format))] {
-        let part = folder.join(part);
-        fs::create_dir_all(&part)?;
         for (name, bytes) in inputs {
-            fs::write(part.join(name), bytes)?;
+            let part = if Input::read(bytes).passes {
+                "passes"
+            } else {
+                part
+            };
+            fs::write(folder.join(part).join(name), bytes)?;
         }
     }
     fs::write(folder.join("words"), dictionary(found.values()))
 }
 
 /// The texts that several inputs have, as libFuzzer reads them.
-fn dictionary<'a>(inputs: impl Iterator<Item = &'a Vec<u8>>) -> String {
+fn dictionary<'a>(inputs: impl ExactSizeIterator<Item = &'a Vec<u8>>) -> String {
+    // What one of many inputs has is a name of its own.
+    let common = inputs.len().min(2);
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for input in inputs {
         let is_text = |byte: &u8| byte.is_ascii_graphic();
@@ -45,7 +55,8 @@ fn dictionary<'a>(inputs: impl Iterator<Item = &'a Vec<u8>>) -> String {
             *counts.entry(word).or_default() += 1;
         }
     }
-    let mut words: Vec<_> = counts.into_iter().filter(|&(_, count)| count > 1).collect();
+    let words = counts.into_iter();
+    let mut words: Vec<_> = words.filter(|&(_, count)| count >= common).collect();
     words.sort_by_key(|&(_, count)| usize::MAX - count);
     words.truncate(WORDS);
     let line = |(word, _): (&[u8], usize)| {
@@ -64,7 +75,11 @@ pub fn keep(format: &str, folder: &Path) -> Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let bytes = fs::read(path)?;
         match name.starts_with(BROKE) {
             true => _ = inputs.insert(name, bytes),
@@ -82,7 +97,10 @@ pub fn keep(format: &str, folder: &Path) -> Result<()> {
         bytes.hash(&mut hasher);
         inputs.insert(format!("{:016x}", hasher.finish()), bytes);
     }
-    let files: Vec<_> = inputs.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+    let files: Vec<_> = inputs
+        .iter()
+        .map(|(name, bytes)| (&**name, &**bytes))
+        .collect();
     let path = seeds::kept_at(format);
     fs::create_dir_all(path.parent().unwrap_or(folder))?;
     fs::write(path, zip(&files))

@@ -4,6 +4,7 @@ mod found;
 #[path = "../../../crates/formats/tests/fuzzed/input.rs"]
 mod input;
 mod kept;
+mod protobuf;
 #[path = "../../../crates/formats/tests/fuzzed/seeds.rs"]
 mod seeds;
 #[path = "../../../crates/formats/tests/fuzzed/small.rs"]
@@ -51,6 +52,24 @@ extern "C" fn input_of_libfuzzer(data: *const u8, size: usize) -> c_int {
 #[unsafe(no_mangle)]
 fn rust_fuzzer_test_input(_: &[u8]) -> c_int {
     0
+}
+
+/// What libFuzzer calls for a changed input, with its own changes behind `LLVMFuzzerMutate`.
+#[unsafe(no_mangle)]
+extern "C" fn LLVMFuzzerCustomMutator(data: *mut u8, size: usize, most: usize, seed: u32) -> usize {
+    // SAFETY: libFuzzer gives room for `most` bytes, which nobody else has until this returns.
+    let room = unsafe { std::slice::from_raw_parts_mut(data, most) };
+    let nested = TARGET.get().is_some_and(Target::is_nested);
+    match nested
+        .then(|| protobuf::changed(&room[..size], seed))
+        .flatten()
+    {
+        Some(changed) if changed.len() <= most => {
+            room[..changed.len()].copy_from_slice(&changed);
+            changed.len()
+        }
+        _ => libfuzzer_sys::fuzzer_mutate(room, size, most),
+    }
 }
 
 /// Gives all other arguments to libFuzzer.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use kilim_core::backend::DataLayout;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
+use kilim_core::passes::{Evaluator, Layout, Passes, optimise};
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{DType, Limits, Tensor};
-use kilim_formats::{ExternalFiles, FileParts, Importer, ImporterRegistry, LARGE, ModelFile};
+use kilim_core::{DType, Interrupt, Limits, Tensor};
+use kilim_formats::{ExternalFiles, FileParts, ImporterRegistry, LARGE, ModelFile};
 
 /// Formats by their ids, with the name that a model has.
 pub const FORMATS: [(&str, &str); 12] = [
@@ -44,9 +46,12 @@ pub fn limits() -> Limits {
 }
 
 /// One input of a fuzzer.
+#[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// Whether the model is only looked at, so that the file beside it may be missing.
     pub structure: bool,
+    /// Whether the graph goes through the passes, too, which take longer than most importers.
+    pub passes: bool,
     pub model: &'a [u8],
     pub beside: Option<&'a [u8]>,
 }
@@ -55,10 +60,11 @@ impl<'a> Input<'a> {
     /// The input that `bytes` say: a letter, the model, and the file beside it behind a mark.
     pub fn read(bytes: &'a [u8]) -> Input<'a> {
         let (first, rest) = bytes.split_first().unwrap_or((&b'w', &[]));
-        let mut windows = rest.windows(APART.len());
-        let apart = windows.position(|part| part == APART);
+        let mut marks = (0..rest.len()).filter(|&at| rest[at] == APART[0]);
+        let apart = marks.find(|&at| rest[at..].starts_with(APART));
         Input {
-            structure: *first == b's',
+            structure: first.eq_ignore_ascii_case(&b's'),
+            passes: first.is_ascii_uppercase(),
             model: &rest[..apart.unwrap_or(rest.len())],
             beside: apart.map(|at| &rest[at + APART.len()..]),
         }
@@ -66,9 +72,12 @@ impl<'a> Input<'a> {
 
     /// The bytes that [`Input::read`] takes for this input.
     pub fn write(&self) -> Vec<u8> {
-        let mut bytes = vec![if self.structure { b's' } else { b'w' }];
-        bytes.extend(self.model);
-        for beside in self.beside {
+        let mut letter = if self.structure { b's' } else { b'w' };
+        if self.passes {
+            letter.make_ascii_uppercase();
+        }
+        let mut bytes = [&[letter], self.model].concat();
+        if let Some(beside) = self.beside {
             bytes.extend(APART);
             bytes.extend(beside);
         }
@@ -129,10 +138,10 @@ impl FileParts for Parts<'_> {
     }
 }
 
-/// Reads an input as the registry would that finds it to be of this format.
+/// Reads an input as the registry does, with the importer of this format first.
 ///
 /// # Errors
-/// Those of [`Importer::load`].
+/// Those of the importer, and of the passes where the input asks for them.
 pub fn import(
     registry: &ImporterRegistry,
     (format, name): (&str, &str),
@@ -151,12 +160,25 @@ pub fn import(
         .with_parts(&parts)
         .with_external(&beside)
         .with_structure_only(input.structure);
-    let probed = registry.probe(input.model, name).map(Importer::format);
-    if probed == Some(format) {
-        return registry.load(&source, &limits);
+    // All formats together take longer to say that none knows the file than one takes to read it.
+    let importer = registry.get(format);
+    let importer = importer.filter(|i| i.probe(source.bytes.as_slice(), name));
+    let mut graph = match importer {
+        Some(importer) => importer.load(&source, &limits)?,
+        None => registry.load(&source, &limits)?,
+    };
+    if input.passes {
+        let passes = Passes {
+            evaluate: Evaluator {
+                compute: &|_| None,
+                interrupt: &Interrupt::NEVER,
+            },
+            narrow: &|_| false,
+            layout: Layout::Every(DataLayout::ChannelsLast),
+            without: &[],
+            observer: None,
+        };
+        optimise(&mut graph, &passes)?;
     }
-    // What names the format of a stranger's file, and the importer behind its signature.
-    let _ = registry.load(&source, &limits);
-    let importer = registry.get(format).expect("a format of the registry");
-    importer.load(&source, &limits)
+    Ok(graph)
 }

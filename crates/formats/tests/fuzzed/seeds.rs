@@ -27,8 +27,18 @@ const PLACES: &[(&str, &str, &str, Option<&str>)] = &[
     ("onnx", "pictures", "model.onnx", None),
     ("onnx", "rules", "model.onnx", None),
     ("ort", "ort", "model.ort", None),
-    ("safetensors", "safetensors", "model.safetensors", Some("config.json")),
-    ("safetensors", "safetensors", "config.json", Some("model.safetensors")),
+    (
+        "safetensors",
+        "safetensors",
+        "model.safetensors",
+        Some("config.json"),
+    ),
+    (
+        "safetensors",
+        "safetensors",
+        "config.json",
+        Some("model.safetensors"),
+    ),
     ("tengine", "tengine", "model.tmfile", None),
     ("tflite", "tflite", "model.tflite", None),
     ("tflite", "variables", "model.tflite", None),
@@ -45,20 +55,36 @@ pub fn seeds(format: &str) -> BTreeMap<String, Vec<u8>> {
                 continue;
             };
             let beside = beside.and_then(|name| cases.archive.get(&format!("{case}{name}")));
-            for structure in [false, true] {
+            for (structure, passes) in [(false, false), (true, false), (false, true)] {
                 let model = cases.file(path);
-                let input = Input { structure, model, beside }.write();
+                let input = Input {
+                    structure,
+                    passes,
+                    model,
+                    beside,
+                };
                 // One that is only looked at differs where weights are missing.
-                if input.len() <= MOST * 2 && !(structure && beside.is_none()) {
-                    let name = format!("{kind}-{}-{structure}", path.replace('/', "-"));
-                    seeds.insert(name, input);
+                if input.write().len() <= MOST * 2 && !(structure && beside.is_none()) {
+                    let letter = char::from(input.write()[0]);
+                    let name = format!("{kind}-{}-{letter}", path.replace('/', "-"));
+                    seeds.insert(name, input.write());
                 }
             }
         }
     }
     for (name, model) in small::models(format) {
-        let (structure, beside) = (false, None);
-        seeds.insert(name, Input { structure, model: &model, beside }.write());
+        let (structure, passes, beside) = (false, false, None);
+        let model = &model[..];
+        seeds.insert(
+            name,
+            Input {
+                structure,
+                passes,
+                model,
+                beside,
+            }
+            .write(),
+        );
     }
     seeds
 }
@@ -79,6 +105,11 @@ pub fn kept(format: &str) -> BTreeMap<String, Vec<u8>> {
     };
     let archive = Archive::read(file).expect("an archive of inputs");
     let names = archive.entries().map(|(name, _)| name.to_string());
-    let inputs = names.map(|name| (name.clone(), archive.get(&name).unwrap_or_default().to_vec()));
+    let inputs = names.map(|name| {
+        (
+            name.clone(),
+            archive.get(&name).unwrap_or_default().to_vec(),
+        )
+    });
     inputs.collect()
 }

@@ -41,7 +41,11 @@ fn whisper() -> Vec<u8> {
     }
     file.push(b'a');
     for (part, width) in [("conv1", bands), ("conv2", WIDTH)] {
-        tensor(&mut file, &format!("encoder.{part}.weight"), &[3, width, WIDTH]);
+        tensor(
+            &mut file,
+            &format!("encoder.{part}.weight"),
+            &[3, width, WIDTH],
+        );
         tensor(&mut file, &format!("encoder.{part}.bias"), &[1, WIDTH]);
     }
     tensor(&mut file, "encoder.positional_embedding", &[WIDTH, places]);

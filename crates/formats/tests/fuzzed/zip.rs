@@ -30,8 +30,8 @@ pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
 /// The sum that an archive keeps of each file.
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |sum: u32, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg());
-    let sum = bytes.iter().fold(!0, |sum, &byte| {
-        (0..8).fold(sum ^ u32::from(byte), step)
-    });
+    let sum = bytes
+        .iter()
+        .fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step));
     !sum
 }
