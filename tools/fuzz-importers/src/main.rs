@@ -72,9 +72,12 @@ extern "C" fn LLVMFuzzerCustomMutator(data: *mut u8, size: usize, most: usize, s
     }
 }
 
-/// Gives all other arguments to libFuzzer.
-fn drive(arguments: &[String]) -> ExitCode {
-    let strings = std::iter::once("fuzz").chain(arguments.iter().map(String::as_str));
+/// Gives `arguments` to libFuzzer.
+fn drive(format: &str, folder: &Path, arguments: &[String]) -> ExitCode {
+    let program = std::env::current_exe().unwrap_or_default();
+    // A merge calls the program anew: the first argument, in front of others, is a part of a line for the shell.
+    let this = format!("{} run {format} {}", program.display(), folder.display());
+    let strings = std::iter::once(this.as_str()).chain(arguments.iter().map(String::as_str));
     let strings = strings.map(|s| CString::new(s).expect("an argument"));
     let mut pointers: Vec<_> = strings.map(CString::into_raw).collect();
     let mut count = pointers.len() as c_int;
@@ -100,7 +103,7 @@ fn main() -> ExitCode {
         "run" => {
             let target = Target::new(of, folder);
             let _ = TARGET.set(target);
-            return drive(rest);
+            return drive(format, folder, rest);
         }
         "unpack" => kept::unpack(of.0, folder),
         "keep" => kept::keep(of.0, folder),
