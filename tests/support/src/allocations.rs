@@ -1,6 +1,8 @@
 //! An allocator that counts, for tests of memory. All threads of a test program count together.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The system's allocator, which counts: to be a program's `#[global_allocator]`.
@@ -22,6 +24,42 @@ pub fn most_during<T>(work: impl FnOnce() -> T) -> (usize, T) {
     (MOST.load(Ordering::Relaxed) - before, done)
 }
 
+/// What a thread may take the program to, and what is told where it asks for more.
+type Bound = Option<(usize, fn(usize))>;
+
+thread_local! {
+    static BOUND: Cell<Bound> = const { Cell::new(None) };
+}
+
+/// Does `work`, in which this thread is refused memory beyond `bytes` more than there are; `beyond` is told how many bytes it asked for.
+pub fn bounded<T>(bytes: usize, beyond: fn(usize), work: impl FnOnce() -> T) -> T {
+    BOUND.set(Some((held() + bytes, beyond)));
+    let done = work();
+    BOUND.set(None);
+    done
+}
+
+/// Does `work` without the bound of the work that it is a part of.
+pub fn unbounded<T>(work: impl FnOnce() -> T) -> T {
+    let bound = BOUND.take();
+    let done = work();
+    BOUND.set(bound);
+    done
+}
+
+/// Whether a thread may have so many bytes more.
+fn allowed(more: usize) -> bool {
+    // A thread that ends has no bound any more.
+    let Some((most, beyond)) = BOUND.try_with(Cell::get).ok().flatten() else {
+        return true;
+    };
+    let fits = held().saturating_add(more) <= most;
+    if !fits {
+        unbounded(|| beyond(more));
+    }
+    fits
+}
+
 fn count(more: usize, less: usize) {
     let before = HELD.fetch_add(more, Ordering::Relaxed);
     MOST.fetch_max(before + more, Ordering::Relaxed);
@@ -31,12 +69,18 @@ fn count(more: usize, less: usize) {
 // SAFETY: the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !allowed(layout.size()) {
+            return null_mut();
+        }
         count(layout.size(), 0);
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !allowed(layout.size()) {
+            return null_mut();
+        }
         count(layout.size(), 0);
         // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
@@ -53,6 +97,9 @@ unsafe impl GlobalAlloc for Counting {
             size.saturating_sub(layout.size()),
             layout.size().saturating_sub(size),
         );
+        if !allowed(more) {
+            return null_mut();
+        }
         count(more, less);
         // SAFETY: the caller says that the block is the system's, with this layout, and that `size` is possible.
         unsafe { System.realloc(block, layout, size) }

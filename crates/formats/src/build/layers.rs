@@ -144,7 +144,8 @@ impl GraphBuilder {
             .map(|axis| self.dim(x, axis))
             .collect::<Result<Vec<_>>>()?;
         let parted = self.i64s(&[groups as i64, each as i64])?;
-        let whole = self.i64s(&[(groups * each) as i64])?;
+        let all = groups.saturating_mul(each);
+        let whole = self.i64s(&[all as i64])?;
         let dims = |channels: &[usize]| {
             let channels = channels.iter().map(|&n| Dim::Known(n));
             let rest = known.iter().skip(2).cloned();
@@ -163,11 +164,7 @@ impl GraphBuilder {
         )?;
         let perm: Vec<usize> = [0, 2, 1].into_iter().chain(3..rank + 1).collect();
         let y = self.transpose(y, &perm)?;
-        self.reshape_as(
-            y,
-            &[&[batch, whole], &rest[..]].concat(),
-            dims(&[groups * each]),
-        )
+        self.reshape_as(y, &[&[batch, whole], &rest[..]].concat(), dims(&[all]))
     }
 
     /// `x` in the shape of these `int64` vectors, one after the other. `dims` is what is known of it: a shape that is put together when

@@ -95,8 +95,10 @@ impl GraphBuilder {
         }
         let mut made = Vec::new();
         for i in 0..parts {
+            // A dimension that a file says may be any `int64`.
+            let [n, i, parts] = [n, i, parts].map(i128::from);
             let (begin, end) = (n * i / parts, (n * (i + 1) + parts - 1) / parts);
-            let part = self.slice(x, axis, begin, end)?;
+            let part = self.slice(x, axis, begin as i64, end as i64)?;
             made.push(self.reduce(kind.reduction(), part, &[axis], true)?);
         }
         self.concat(&made, axis)

@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 use super::architecture::{Model, model_of};
 use super::invalid;
 use super::metadata::Metadata;
-use crate::language::{MOST_PLACES, Sizes, Windows};
+use crate::language::{MOST_PLACES, MOST_TURNED, Sizes, Windows};
 
 /// The base of the angles where a file does not say it.
 const BASE: f64 = 10_000.0;
@@ -54,9 +54,10 @@ pub fn read(metadata: &Metadata, tensors: usize) -> Result<Sizes> {
     let turned = metadata
         .count(&key("rope.dimension_count"))?
         .unwrap_or(key_size);
-    if !turned.is_multiple_of(2) || turned > key_size {
+    let most_turned = key_size.min(MOST_TURNED);
+    if !turned.is_multiple_of(2) || turned > most_turned {
         return Err(invalid("numbers of a head that turn")
-            .with_expected(format!("an even number up to {key_size}"))
+            .with_expected(format!("an even number up to {most_turned}"))
             .with_got(turned));
     }
     let hidden = counts("feed_forward_length")?.ok_or_else(|| missing("feed_forward_length"))?;

@@ -15,7 +15,7 @@ use kilim_core::error::{Error, ErrorCode};
 
 pub use architecture::{Architecture, GEMMA, GEMMA_2, GEMMA_3, Gate, LLAMA, QWEN, Windows};
 pub use decoder::graph;
-pub use sizes::{MOST_PLACES, Sizes};
+pub use sizes::{MOST_PLACES, MOST_TURNED, Sizes};
 pub use weights::{Described, Tensors, Weights};
 
 fn invalid(message: impl Into<String>) -> Error {

@@ -5,6 +5,9 @@ use super::architecture::{Architecture, Windows};
 /// Places of a text that there are tables of angles for. Longer texts are not taken.
 pub const MOST_PLACES: usize = 1 << 20;
 
+/// Numbers of a head that turn at most. Each pair has an angle whatever tensors a file has, so that a hostile count would fill the memory.
+pub const MOST_TURNED: usize = 1 << 14;
+
 /// How large a decoder is.
 #[derive(Debug)]
 pub struct Sizes {

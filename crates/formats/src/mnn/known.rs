@@ -4,7 +4,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::BinaryKind;
-use kilim_core::tensor::Tensor;
+use kilim_core::tensor::{Tensor, element_count};
 
 use super::import::Import;
 
@@ -22,7 +22,7 @@ impl Import<'_> {
         let ints: Option<Vec<i64>> = ints.collect();
         Ok(ints.filter(|ints| {
             self.shape(x)
-                .is_some_and(|s| s.iter().product::<usize>() == ints.len())
+                .is_some_and(|s| element_count(&s).ok() == Some(ints.len()))
         }))
     }
 
@@ -115,13 +115,15 @@ impl Import<'_> {
             }
         }
         let [first, last, step] = numbers;
-        if step == 0 || (last - first) / step >= MOST as i64 {
+        // What is known of a shape may be any `int64`, though its type is `int32`.
+        let steps = last.checked_sub(first).and_then(|n| n.checked_div(step));
+        if steps.is_none_or(|n| n >= MOST as i64) {
             return Ok(None);
         }
         let (mut list, mut next) = (Vec::new(), first);
         while (step > 0 && next < last) || (step < 0 && next > last) {
             list.push(next as i32);
-            next += step;
+            next = next.saturating_add(step);
         }
         let tensor = Tensor::from_slice(&[list.len()], &list)?;
         Ok(Some(self.tensor_value(tensor)))
@@ -130,7 +132,7 @@ impl Import<'_> {
     /// A short list that is known in another shape; nothing where it is not known.
     pub fn shaped(&mut self, x: ValueId, shape: &[usize]) -> Result<Option<ValueId>> {
         let tensor = self.constant(x).filter(|tensor| tensor.len() <= MOST);
-        let fits = |tensor: &Tensor| tensor.len() == shape.iter().product::<usize>();
+        let fits = |tensor: &Tensor| element_count(shape).ok() == Some(tensor.len());
         match tensor.filter(fits) {
             Some(tensor) => {
                 let tensor = tensor.reshaped(shape)?;

@@ -205,19 +205,28 @@ impl Tensors<'_> {
         of_bytes(dtype, shape, &bytes)
     }
 
+    /// Bytes of a tensor that the file does not hold as it is, written out in full.
+    ///
+    /// # Errors
+    /// `Limit` where they are too many.
+    pub fn written_out(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
+        let bytes = byte_count(dtype, shape)?;
+        match bytes <= self.limits.tensor_bytes.min(MAX_SPARSE_BYTES) {
+            true => Ok(bytes),
+            false => Err(Error::new(
+                ErrorCode::Limit,
+                format!("a tensor of {bytes} bytes when written out"),
+            )),
+        }
+    }
+
     /// A sparse tensor, written out in full.
     pub fn read_sparse(&self, proto: &SparseTensorProto) -> Result<Tensor> {
         let values = self.read(&proto.values)?;
         let indices = self.read(&proto.indices)?;
         let shape = dims(&proto.dims)?;
         let size = values.dtype().size();
-        let dense = byte_count(values.dtype(), &shape)?;
-        if dense > self.limits.tensor_bytes.min(MAX_SPARSE_BYTES) {
-            return Err(Error::new(
-                ErrorCode::Limit,
-                format!("a sparse tensor of {dense} bytes when written out"),
-            ));
-        }
+        let dense = self.written_out(values.dtype(), &shape)?;
         let count = values.len();
         let places = indices.to_i64s()?;
         let mut out = AlignedBytes::zeroed(dense)?;

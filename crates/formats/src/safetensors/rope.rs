@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::config::{Config, of_type};
 use super::invalid;
 use super::models::Model;
+use crate::language::MOST_TURNED;
 
 /// How the heads turn.
 pub struct Turning {
@@ -90,9 +91,10 @@ pub fn read(config: &Config, model: &Model, size: usize, context: usize) -> Resu
         None => config.float("partial_rotary_factor")?,
     };
     let turned = (size as f64 * part.unwrap_or(1.0)) as usize;
-    if turned == 0 || turned > size || !turned.is_multiple_of(2) {
+    let most = size.min(MOST_TURNED);
+    if turned == 0 || turned > most || !turned.is_multiple_of(2) {
         return Err(invalid("numbers of a head that turn")
-            .with_expected(format!("an even number up to {size}"))
+            .with_expected(format!("an even number up to {most}"))
             .with_got(turned));
     }
     let mut turning = Turning {

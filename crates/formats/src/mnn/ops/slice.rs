@@ -20,6 +20,12 @@ const PAD: u8 = 84;
 /// What stands for a position behind every end.
 const END: i64 = i64::MAX;
 
+/// The sum of lengths that a file says.
+fn sum<'a>(mut lengths: impl Iterator<Item = &'a i64>) -> Result<i64> {
+    let sum = lengths.try_fold(0i64, |sum, &length| sum.checked_add(length));
+    sum.ok_or_else(|| invalid("lengths of parts whose sum is too large"))
+}
+
 /// The operator Slice: parts along an axis, by where they end (Caffe), by their lengths, or equal ones.
 pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
     const CAFFE: i8 = 0;
@@ -59,7 +65,7 @@ pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
     let lengths: Vec<i64> = match (open, length) {
         (0, _) => lengths,
         (1, Some(all)) => {
-            let others: i64 = lengths.iter().filter(|&&n| n >= 0).sum();
+            let others = sum(lengths.iter().filter(|&&n| n >= 0))?;
             let rest = all as i64 - others;
             lengths
                 .into_iter()
@@ -69,7 +75,7 @@ pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
         _ => return Err(unsupported("a part of what is left of an open length")),
     };
     let used = &lengths[..lengths.len().min(count)];
-    if used.len() == count && length == usize::try_from(used.iter().sum::<i64>()).ok() {
+    if used.len() == count && length == usize::try_from(sum(used.iter())?).ok() {
         let sizes = imp.i64s(used)?;
         return imp.apply(Split { axis }, &[Some(x), Some(sizes)], count);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kilim_core::dtype::DType;
 use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::ops::{Fact, PictureReader};
 use kilim_core::tensor::Tensor;
@@ -186,6 +187,18 @@ impl<'a> NodeBuilder<'_, 'a> {
         let proto = self.attribute(name).and_then(|a| a.sparse_tensor.as_ref());
         let tensors = &self.importer.scope.tensors;
         proto.map(|p| tensors.read_sparse(p)).transpose()
+    }
+
+    /// Checks that a tensor which is computed of attributes may be made.
+    ///
+    /// # Errors
+    /// `Limit` where it is too large.
+    pub fn check_written_out(&self, dtype: DType, shape: &[usize]) -> Result<()> {
+        self.importer
+            .scope
+            .tensors
+            .written_out(dtype, shape)
+            .map(drop)
     }
 
     pub(super) fn graph_attribute(&self, name: &str) -> Result<&'a GraphProto<'a>> {

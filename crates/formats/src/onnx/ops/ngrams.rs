@@ -30,7 +30,11 @@ fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
         skips: b.count("max_skip_count", None)?,
     };
     let weights = match b.floats("weights")?.filter(|w| !w.is_empty()) {
-        Some(weights) => Some(of_columns(&op, &weights)?),
+        Some(weights) => {
+            // A column's number may be any, however few there are.
+            b.check_written_out(DType::F32, &[op.width()])?;
+            Some(of_columns(&op, &weights)?)
+        }
         None => None,
     };
     let pool = b.tensor_value(pool);

@@ -122,9 +122,7 @@ fn broadcasting(
     scale: ValueId,
     op: &QuantizeLinear,
 ) -> Result<ValueId> {
-    let one = b
-        .shape(scale)
-        .is_some_and(|s| s.iter().product::<usize>() == 1);
+    let one = b.shape(scale).is_some_and(|s| s.iter().all(|&n| n == 1));
     if one && op.block == 0 {
         return b.reshape(scale, &[]);
     }

@@ -104,6 +104,44 @@ fn a_model_cut_off_is_still_recognised() {
     assert_eq!(code, Some(ErrorCode::InvalidModel));
 }
 
+/// Numbers of columns that no memory holds, and counts whose sum is no number.
+#[test]
+fn attributes_do_not_size_memory() {
+    let ngrams = [
+        attr_text("mode", "TFIDF"),
+        attr_int("min_gram_length", 1),
+        attr_int("max_gram_length", 1),
+        attr_int("max_skip_count", 0),
+        attr_ints("ngram_counts", &[0]),
+        attr_ints("ngram_indexes", &[1 << 60]),
+        attr_ints("pool_int64s", &[1]),
+        attr_floats("weights", &[1.0]),
+    ];
+    let graph = [
+        value(11, "x", 7, &[4]),
+        node("TfIdfVectorizer", &["x"], &["y"], &ngrams),
+        output("y"),
+    ];
+    let code = load(&model(13, &graph)).err().map(|e| e.code());
+    assert_eq!(code, Some(ErrorCode::Limit));
+    let machine = [
+        attr_ints("classlabels_ints", &[0, 1]),
+        attr_ints("vectors_per_class", &[i64::MAX, i64::MAX, i64::MAX]),
+        attr_floats("coefficients", &[1.0]),
+        attr_floats("rho", &[1.0]),
+        attr_floats("support_vectors", &[1.0]),
+    ];
+    let graph = [
+        input("x", &[1, 1]),
+        node_in("ai.onnx.ml", "SVMClassifier", &["x"], &["y", "z"], &machine),
+        output("y"),
+    ];
+    let file = join(&[model(13, &graph), opset("ai.onnx.ml", 1)]);
+    let code = load(&file).err().map(|e| e.code());
+    let expected = [Some(ErrorCode::InvalidModel), Some(ErrorCode::Unsupported)];
+    assert!(expected.contains(&code), "{code:?}");
+}
+
 /// Subgraphs in subgraphs end at a limit, not at the end of the stack.
 #[test]
 fn nesting_bombs() {

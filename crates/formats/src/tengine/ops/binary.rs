@@ -3,6 +3,7 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, UnaryKind};
+use kilim_core::tensor::element_count;
 
 use super::Outputs;
 use crate::tengine::import::Import;
@@ -58,8 +59,8 @@ pub fn eltwise(imp: &mut Import, node: &Node) -> Outputs {
 
 /// Two tensors in shapes that broadcast: the smaller has one number, as many as the other has channels, or as many as it has pixels.
 fn matched(imp: &mut Import, a: ValueId, b: ValueId) -> Result<(ValueId, ValueId)> {
-    let count = |imp: &Import, x: ValueId| imp.shape(x).map(|dims| dims.iter().product::<usize>());
-    let (a_count, b_count) = (count(imp, a), count(imp, b));
+    let count = |x: ValueId| imp.shape(x).map(|dims| element_count(&dims)).transpose();
+    let (a_count, b_count) = (count(a)?, count(b)?);
     match (a_count, b_count) {
         (Some(m), Some(n)) if m < n => Ok((spread(imp, a, m, b)?, b)),
         (_, Some(n)) => Ok((a, spread(imp, b, n, a)?)),

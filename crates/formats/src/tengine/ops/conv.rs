@@ -4,6 +4,7 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Conv, ConvTranspose, Padding, UnaryKind};
+use kilim_core::tensor::element_count;
 
 use super::Outputs;
 use super::norm::list;
@@ -91,7 +92,7 @@ pub fn deconvolution(imp: &mut Import, node: &Node) -> Outputs {
     let wanted = [inputs, outputs / groups, kernel[0], kernel[1]];
     if dims != wanted {
         // Tengine reads the numbers in this order whatever their shape (`device/cpu/op/deconv/deconv_ref.c`).
-        if dims.iter().product::<usize>() != wanted.iter().product::<usize>() {
+        if element_count(&dims)? != element_count(&wanted)? {
             return Err(invalid(
                 "the weights are of another shape than the convolution",
             ));

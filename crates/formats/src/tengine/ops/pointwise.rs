@@ -2,6 +2,7 @@
 
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Binary, BinaryKind, UnaryKind};
+use kilim_core::tensor::element_count;
 
 use super::Outputs;
 use crate::tengine::import::Import;
@@ -60,7 +61,7 @@ pub fn hard_sigmoid(imp: &mut Import, node: &Node) -> Outputs {
 /// One slope for all, or one for each channel.
 pub fn prelu(imp: &mut Import, node: &Node) -> Outputs {
     let (x, slopes) = (node.input(0)?, node.input(1)?);
-    let count = imp.dims(slopes)?.iter().product::<usize>() as i64;
+    let count = element_count(&imp.dims(slopes)?)? as i64;
     let mut slopes = imp.reshape(slopes, &[count])?;
     if count > 1 {
         slopes = imp.per_channel(slopes, x)?;

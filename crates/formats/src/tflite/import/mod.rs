@@ -11,7 +11,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{Attribute, Attributes, Custom, CustomOperators};
-use kilim_core::tensor::Tensor;
+use kilim_core::tensor::{Tensor, element_count};
 
 use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
@@ -270,7 +270,7 @@ fn dequantized(tensor: &Tensor, q: &Quantization) -> Result<Tensor> {
     let channels = q.scale.len();
     let inner: usize = match channels {
         1 => 1,
-        _ if shape.get(q.axis) == Some(&channels) => shape[q.axis + 1..].iter().product(),
+        _ if shape.get(q.axis) == Some(&channels) => element_count(&shape[q.axis + 1..])?,
         _ => {
             return Err(Error::new(
                 ErrorCode::InvalidModel,

@@ -3,6 +3,7 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{DepthToSpace, Expand, Reshape, SpaceToDepth, Tile};
+use kilim_core::tensor::element_count;
 
 use super::Outputs;
 use crate::tnn::import::Import;
@@ -32,8 +33,8 @@ pub fn flatten(imp: &mut Import, layer: &Layer) -> Outputs {
     let dims = imp.dims(x)?;
     let outer = dims.get(..axis);
     let outer = outer.ok_or_else(|| invalid("the axis is none of the blob"))?;
-    let outer: usize = outer.iter().product();
-    Ok(vec![imp.reshape(x, &[outer as i64, -1])?])
+    let outer = element_count(outer)? as i64;
+    Ok(vec![imp.reshape(x, &[outer, -1])?])
 }
 
 /// The layer `Permute`: the order of dimensions. Dimensions that are left out follow.

@@ -4,6 +4,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, UnaryKind};
+use kilim_core::tensor::element_count;
 
 use super::Outputs;
 use crate::tnn::import::Import;
@@ -48,12 +49,7 @@ fn weights(imp: &mut Import, layer: &Layer, x: ValueId) -> Result<ValueId> {
 
 /// The shape of `n` numbers beside a blob: one number, one for each channel, for all but the batch, for each column, or for each pixel.
 fn shape_of(dims: &[usize], n: usize) -> Result<Vec<usize>> {
-    let count = |from: usize| {
-        dims.get(from..)
-            .unwrap_or_default()
-            .iter()
-            .product::<usize>()
-    };
+    let count = |from: usize| element_count(dims.get(from..).unwrap_or_default());
     let mut shape = vec![1; dims.len()];
     if n == 1 {
         return Ok(shape);
@@ -63,11 +59,11 @@ fn shape_of(dims: &[usize], n: usize) -> Result<Vec<usize>> {
     }
     if n == dims[1] {
         shape[1] = n;
-    } else if n == count(1) {
+    } else if n == count(1)? {
         shape[1..].copy_from_slice(&dims[1..]);
     } else if dims.len() > 3 && n == dims[3] {
         shape[3] = n;
-    } else if n == count(2) {
+    } else if n == count(2)? {
         shape[2..].copy_from_slice(&dims[2..]);
     } else {
         return Err(invalid("weights are of a number that fits no dimension").with_got(n));

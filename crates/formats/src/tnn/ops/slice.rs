@@ -60,7 +60,8 @@ pub fn strided(imp: &mut Import, layer: &Layer) -> Outputs {
             let dims = imp.dims(like)?;
             for (i, end) in ends.iter_mut().enumerate() {
                 let length = dims.get(i).copied().unwrap_or(1);
-                *end = begins[i] + length as i64 * steps[i];
+                let part = (length as i64).saturating_mul(steps[i]);
+                *end = begins[i].saturating_add(part);
             }
         }
         None => ends

@@ -190,7 +190,7 @@ fn counted(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> 
     let below = bound(b, 0, BinaryKind::Less)?;
     match numbers {
         n if n == batch => Ok(below),
-        n if n == 2 * batch => {
+        n if Some(n) == batch.checked_mul(2) => {
             let behind = bound(b, batch, BinaryKind::GreaterOrEqual)?;
             b.binary(BinaryKind::And, below, behind)
         }

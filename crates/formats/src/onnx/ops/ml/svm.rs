@@ -144,13 +144,16 @@ fn classifier(b: &mut NodeBuilder) -> Result<()> {
     let coefficients = floats(b, "coefficients")?;
     let rho = floats(b, "rho")?;
     let per_class = b.counts("vectors_per_class")?.unwrap_or_default();
-    let count: usize = per_class.iter().sum();
+    let count = per_class
+        .iter()
+        .try_fold(0usize, |n, &more| n.checked_add(more));
+    let count = count.ok_or_else(|| invalid("more vectors than any file has"))?;
     if count == 0 {
         return linear(b, x, &labels, post);
     }
     let classes = per_class.len();
     let columns = classes * classes.saturating_sub(1) / 2;
-    let fits = coefficients.len() == count * (classes - 1) && rho.len() == columns;
+    let fits = Some(coefficients.len()) == count.checked_mul(classes - 1) && rho.len() == columns;
     if classes < 2 || !fits || labels.len() != classes {
         return Err(invalid("the coefficients do not fit the classes"));
     }

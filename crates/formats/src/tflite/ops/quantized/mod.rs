@@ -105,11 +105,10 @@ impl Quanta {
         })
     }
 
-    /// The zero point as a tensor of `shape` ones.
-    fn zero(&self, shape: &[usize]) -> Result<Tensor> {
+    /// The zero point as a scalar.
+    fn zero(&self) -> Result<Tensor> {
         // The low byte is the same for both signs.
-        let zero = vec![self.zero_point as u8; shape.iter().product()];
-        Tensor::from_raw(self.dtype, shape, &zero)
+        Tensor::from_raw(self.dtype, &[], &[self.zero_point as u8])
     }
 
     /// The zero point as a constant; `None` where it is zero.
@@ -117,7 +116,7 @@ impl Quanta {
         if self.zero_point == 0 {
             return Ok(None);
         }
-        let zero = self.zero(&[])?;
+        let zero = self.zero()?;
         Ok(Some(imp.node_constant("zero_point", zero)))
     }
 }

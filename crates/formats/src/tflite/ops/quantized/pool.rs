@@ -29,7 +29,7 @@ pub fn max_pool(imp: &mut Import, op: &Op) -> Result<()> {
 
 /// Filled up with zeros, that is, zero points.
 pub fn pad(imp: &mut Import, op: &Op) -> Result<()> {
-    let zero = one_scale(imp, op)?.zero(&[])?;
+    let zero = one_scale(imp, op)?.zero()?;
     let (x, pads) = (imp.input(op, 0)?, movement::pads(imp, op)?);
     let zero = imp.node_constant("zero_point", zero);
     let mode = PadMode::Constant;
@@ -37,7 +37,7 @@ pub fn pad(imp: &mut Import, op: &Op) -> Result<()> {
 }
 
 pub fn space_to_batch(imp: &mut Import, op: &Op) -> Result<()> {
-    let zero = one_scale(imp, op)?.zero(&[])?;
+    let zero = one_scale(imp, op)?.zero()?;
     let pairs = imp.constant_ints(op, 2)?;
     if imp.input_rank(op, 0)? < pairs.len() / 2 + 1 {
         return Err(invalid("more paddings than dimensions"));

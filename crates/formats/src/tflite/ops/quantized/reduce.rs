@@ -8,7 +8,7 @@ use kilim_core::ops::{
     Activation, AffineQuantize, Binary, BinaryKind, Cast, QuantizedSoftmax, Reduce, ReduceKind,
     normalize_axes,
 };
-use kilim_core::tensor::Tensor;
+use kilim_core::tensor::{Tensor, element_count};
 
 use super::table::{looked_up, radius};
 use super::{Import, Op, Quanta};
@@ -53,8 +53,8 @@ fn count(imp: &Import, op: &Op) -> Result<u32> {
     if axes.iter().any(|&a| info.dynamic[a]) {
         return Err(unsupported("a dimension known only at run time"));
     }
-    let count: usize = axes.iter().map(|&a| info.shape[a]).product();
-    u32::try_from(count).map_err(|_| unsupported("a result of so many numbers"))
+    let lengths: Vec<usize> = axes.iter().map(|&a| info.shape[a]).collect();
+    u32::try_from(element_count(&lengths)?).map_err(|_| unsupported("a result of so many numbers"))
 }
 
 /// The sum in `float32`, as TFLite's optimised kernel computes it: the reference kernel leaves the factor

@@ -1,4 +1,6 @@
-//! Random models against float64 references.
+//! Random models against float64 references, and importers under libFuzzer.
+
+mod importers;
 
 use crate::{setup, sh};
 use anyhow::Result;
@@ -6,12 +8,20 @@ use anyhow::Result;
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Args {
+    /// Give the importers of all formats inputs that libFuzzer makes, and no random models
+    #[arg(long)]
+    importers: bool,
+    #[command(flatten)]
+    options: importers::Options,
     /// What `--help` lists: --cases, --seed, --backends, --ops, …
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    if args.importers {
+        return importers::run(&args.options);
+    }
     let python = setup::python()?;
     setup::vulkan()?;
     // What the whole workspace is built with; `cargo run` would build its dependencies once more.
