@@ -38,7 +38,10 @@ impl<'a> Weights<'a> {
         let found = FILES.weights_of(source, limits);
         let found = match found {
             Ok(path) => {
-                let size = source.external_size(&path, limits)?;
+                let size = usize::try_from(source.external_size(&path, limits)?).map_err(|_| {
+                    Error::new(ErrorCode::Limit, "the archive of the weights is too large")
+                        .with_input(&path)
+                })?;
                 let read = |from, len| bytes(source, limits, &path, from, len);
                 let directory = Directory::read(size, read)?.ok_or_else(|| {
                     let e = invalid("the file of the weights is no zip archive");
@@ -90,7 +93,7 @@ impl<'a> Weights<'a> {
         let place = directory.stored(&file, read).map_err(hinted)?;
         let part = self
             .source
-            .external(path, place.start, place.len(), self.limits)?;
+            .external(path, place.start as u64, place.len(), self.limits)?;
         raw(dtype, shape, &part).map_err(hinted).map(Some)
     }
 }
@@ -102,6 +105,6 @@ fn bytes(
     from: usize,
     len: usize,
 ) -> Result<Vec<u8>> {
-    let part = source.external(path, from, len, limits)?;
+    let part = source.external(path, from as u64, len, limits)?;
     Ok(part.read()?.to_vec())
 }
