@@ -72,7 +72,7 @@ const BOXES = {
     boxes: { dims: [1, 3, 4], floats: [0.1, 0.2, 0.5, 0.6, 0.11, 0.21, 0.5, 0.6, 0.7, 0.7, 0.9, 0.9] },
     scores: { dims: [1, 3, 2], floats: [0.1, 0.9, 0.2, 0.8, 0.9, 0.1] },
   },
-  // As TFLite has them: top, left, bottom, right.
+  // TFLite's order: top, left, bottom, right.
   lists: {
     boxes: { dims: [1, 2, 4], floats: [0.2, 0.1, 0.6, 0.5, 0, 0, 1, 1] },
     classes: { dims: [1, 2], floats: [0, 3] },

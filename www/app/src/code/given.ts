@@ -1,16 +1,7 @@
-import type { Backend, DType, Port } from 'kilim';
-import type { PictureOptions } from 'kilim/pictures';
+import type { Backend, Port } from 'kilim';
+import type { GivenInput } from '../inputs/given.js';
 import { fileNameOf, optionsOf } from '../model.js';
 import type { OpenModel } from '../model.js';
-
-/** An input as the form has it. */
-export interface GivenInput {
-  port: Port;
-  type: DType;
-  dims: readonly number[];
-  /** How a picture becomes the tensor, where the form has one. */
-  picture?: PictureOptions;
-}
 
 /** What programs for a model are made of. */
 export interface Program {

@@ -1,7 +1,8 @@
 import type { Port } from 'kilim';
 import type { PictureOptions } from 'kilim/pictures';
 import { typeName } from 'kilim/types';
-import type { GivenInput, Program } from './given.js';
+import type { GivenInput } from '../inputs/given.js';
+import type { Program } from './given.js';
 
 /** A text in single quotes. */
 const text = (value: string) => `'${JSON.stringify(value).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`;

@@ -1,5 +1,6 @@
 import type { DType } from 'kilim';
-import type { GivenInput, Program } from './given.js';
+import type { GivenInput } from '../inputs/given.js';
+import type { Program } from './given.js';
 
 /** The types that numpy has itself. */
 const OWN = /^(u?int(8|16|32|64)|float(16|32|64)|complex(64|128))$/;

@@ -1,7 +1,7 @@
 import { KilimError, Tensor, fromNumbers } from 'kilim';
 import type { DType, Port } from 'kilim';
 import { readPicture } from 'kilim/pictures';
-import type { GivenInput } from '../code/given.js';
+import type { GivenInput } from './given.js';
 import { el } from '../dom.js';
 import { Pad } from './pad.js';
 import { rangeOf } from './picture.js';

@@ -1,6 +1,6 @@
 import { KilimError } from 'kilim';
 import type { Port, Tensor } from 'kilim';
-import type { GivenInput } from '../code/given.js';
+import type { GivenInput } from './given.js';
 import { el } from '../dom.js';
 import { Field } from './field.js';
 import { FreeSizes } from './sizes.js';

@@ -16,7 +16,7 @@ export async function keepOffline(): Promise<void> {
   const ready = await serviceWorker.ready;
   const builds = [detectVariant() ?? [], crossOriginIsolated ? 'threads' : []].flat();
   const { port1, port2 } = new MessageChannel();
-  // From here on nothing of the network is needed.
+  // Nothing of the network is needed any more.
   port1.onmessage = () => {
     document.documentElement.dataset['offline'] = 'kept';
   };
