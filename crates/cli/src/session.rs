@@ -1,6 +1,6 @@
 //! Loading a model as the command line asks for it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kilim::{LoadOptions, Session};
 
@@ -26,11 +26,6 @@ impl ModelArgs {
     }
 
     pub async fn load_with(&self, options: LoadOptions) -> Result<Session, Failure> {
-        self.load_other(&self.file, options).await
-    }
-
-    /// A session of another model, which is run in the same way.
-    pub async fn load_other(&self, file: &Path, options: LoadOptions) -> Result<Session, Failure> {
-        self.mixed.load(file, options).await
+        self.mixed.load(&self.file, options).await
     }
 }

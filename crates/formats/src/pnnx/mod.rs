@@ -10,8 +10,6 @@ mod layer;
 mod literals;
 mod numbers;
 mod ops;
-#[cfg(test)]
-mod tests;
 mod text;
 mod types;
 mod value;
