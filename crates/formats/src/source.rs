@@ -186,7 +186,7 @@ impl<'a> ModelFile<'a> {
     /// A file of the model's folder as a tensor of `uint8`.
     ///
     /// # Errors
-    /// As [`ModelFile::external`]; `Limit` where memory is too small for it.
+    /// What [`ModelFile::external`] says; `Limit` where memory is too small for the file.
     pub fn whole_external(&self, path: &str, limits: &Limits) -> Result<Tensor> {
         let size = self.external_size(path, limits)?;
         let len = usize::try_from(size).map_err(|_| {
