@@ -130,6 +130,9 @@ impl Replaced {
     }
 }
 
+/// Where the pieces of an outline begin: in memory, and in the file.
+pub(crate) type Pieces = Arc<[(usize, u64)]>;
+
 /// A model file in memory, but for data that stays where it lies.
 #[derive(Default)]
 pub struct Outline {

@@ -9,14 +9,14 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
-use crate::parts::{LARGE, Outline, Parted};
+use crate::parts::{LARGE, Outline, Parted, Pieces};
 
 /// A model file.
 pub struct ModelFile<'a> {
     /// The file; of one that is read part by part an outline, without the data that [`ModelFile::part`] gives.
     pub bytes: Arc<AlignedBytes>,
     /// What gives parts of the file, and where the pieces of the outline lie, there and in the file.
-    parts: Option<(&'a Parted, Arc<[(usize, u64)]>)>,
+    parts: Option<(&'a Parted, Pieces)>,
     /// The file's name: shown in errors, and looked at where a format has no magic bytes.
     pub name: &'a str,
     /// Files that the model refers to, by their path relative to the model's folder.
@@ -186,7 +186,7 @@ impl<'a> ModelFile<'a> {
     /// A file of the model's folder as a tensor of `uint8`.
     ///
     /// # Errors
-    /// As [`ModelFile::external`]; `Limit` where memory is too small for it.
+    /// What [`ModelFile::external`] says; `Limit` where memory is too small for the file.
     pub fn whole_external(&self, path: &str, limits: &Limits) -> Result<Tensor> {
         let size = self.external_size(path, limits)?;
         let len = usize::try_from(size).map_err(|_| {

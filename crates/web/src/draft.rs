@@ -33,7 +33,7 @@ fn texts(object: &JsValue, name: &str) -> Result<Vec<String>> {
 /// # Errors
 /// `InvalidValue` where it is not of its form, and those of [`Draft`].
 pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
-    // By their places in the list.
+    // The names are places in the list.
     let files = (0..)
         .zip(files)
         .map(|(i, file): (u32, _)| (i.to_string(), file));

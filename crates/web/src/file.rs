@@ -12,6 +12,9 @@ use wasm_bindgen::{JsCast, JsValue};
 use crate::callback::Callback;
 use crate::convert;
 
+/// Bytes that JavaScript holds of a file at a time.
+const PIECE: usize = 8 << 20;
+
 /// A file of a known length; `WasmSession.load` takes it over.
 #[wasm_bindgen]
 pub struct WasmFile(Held);
@@ -55,8 +58,8 @@ impl FileParts for Apart {
     }
 
     fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
-        if !to.is_empty() {
-            self.bytes(offset, to.len())?.copy_to(to);
+        for (at, piece) in (offset..).step_by(PIECE).zip(to.chunks_mut(PIECE)) {
+            self.bytes(at, piece.len())?.copy_to(piece);
         }
         Ok(())
     }

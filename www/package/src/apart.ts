@@ -25,7 +25,7 @@ export const BLOBS = true;
 /** Whether this thread does. */
 export const CAN_READ = typeof FileReaderSync !== 'undefined';
 
-/** A file of which `read` gives parts. What is little comes with what is behind it. */
+/** A file whose parts `read` gives. What is little comes with what is behind it. */
 export function apart(size: number, read: (from: number, length: number) => Uint8Array): Apart {
   let at = 0;
   let held = new Uint8Array();

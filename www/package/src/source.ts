@@ -34,7 +34,7 @@ export interface Reading {
   onHead?: (head: Uint8Array) => void;
   /** Called with all bytes, piece by piece in their order. */
   onChunk?: (chunk: Uint8Array) => void;
-  /** Whether many bytes may come as a blob, of which this thread holds a piece at a time. */
+  /** Whether many bytes may come as a blob: this thread then holds a piece of them at a time. */
   blobs?: boolean;
   /** Told of a server's answer, before its body is read. */
   onAnswer?: (response: Response) => void;

@@ -116,7 +116,7 @@ impl Tensors for OfFile<'_> {
     }
 }
 
-/// The front alone; the whole of a file that is garbled, of which the reader says what is wrong.
+/// The front alone; of a garbled file the whole, since the reader says what is wrong with it.
 pub fn outline(file: &dyn FileParts) -> Vec<Replaced> {
     let begin = |to: &mut [u8]| file.read(0, to);
     let end = with_front(file.size(), &begin, |front| Ok(front.end as u64));

@@ -183,7 +183,7 @@ pub fn with_header<T>(
     }
 }
 
-/// The beginning alone, where all data follows it; the whole of a file that is garbled, of which the reader says what is wrong.
+/// The beginning alone, where all data follows it; of a garbled file the whole, since the reader says what is wrong with it.
 pub fn outline(file: &dyn FileParts) -> Vec<Replaced> {
     let begin = |to: &mut [u8]| file.read(0, to);
     let end = with_header(file.size(), &begin, |header| Ok(header.end as u64));
