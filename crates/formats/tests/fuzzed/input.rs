@@ -8,10 +8,10 @@ use kilim_core::graph::Graph;
 use kilim_core::passes::{Evaluator, Layout, Passes, optimise};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Interrupt, Limits, Tensor};
-use kilim_formats::{ExternalFiles, FileParts, ImporterRegistry, LARGE, ModelFile};
+use kilim_formats::{ExternalFiles, FileParts, ImporterRegistry, ModelFile, Parted};
 
 /// Formats by their ids, with the name that a model has.
-pub const FORMATS: [(&str, &str); 12] = [
+pub const FORMATS: [(&str, &str); 13] = [
     ("circle", "m.circle"),
     ("ggml", "m.bin"),
     ("gguf", "m.gguf"),
@@ -20,6 +20,7 @@ pub const FORMATS: [(&str, &str); 12] = [
     ("nnpackage", "m.zip"),
     ("onnx", "m.onnx"),
     ("ort", "m.ort"),
+    ("pnnx", "m.pnnx.param"),
     ("safetensors", "model.safetensors"),
     ("tengine", "m.tmfile"),
     ("tflite", "m.tflite"),
@@ -96,11 +97,12 @@ impl Beside {
 }
 
 impl ExternalFiles for Beside {
-    fn size(&self, _: &str) -> Result<usize> {
-        Ok(self.file()?.len())
+    fn size(&self, _: &str) -> Result<u64> {
+        Ok(self.file()?.len() as u64)
     }
 
-    fn part(&self, _: &str, offset: usize, len: usize) -> Result<Tensor> {
+    fn part(&self, _: &str, offset: u64, len: usize) -> Result<Tensor> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         Tensor::view(DType::U8, &[len], self.file()?.clone(), offset, len)
     }
 
@@ -110,31 +112,20 @@ impl ExternalFiles for Beside {
 }
 
 /// A model file that is read in parts, as native programs read theirs.
-struct Parts<'a>(&'a [u8]);
+struct Parts(AlignedBytes);
 
-impl Parts<'_> {
-    fn range(&self, offset: usize, len: usize) -> Result<&[u8]> {
-        let end = offset.checked_add(len);
-        let part = end.and_then(|end| self.0.get(offset..end));
-        part.ok_or_else(|| Error::new(ErrorCode::Io, "the file ends before"))
-    }
-}
-
-impl FileParts for Parts<'_> {
-    fn size(&self) -> usize {
-        self.0.len()
+impl FileParts for Parts {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
     }
 
-    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        to.copy_from_slice(self.range(offset, to.len())?);
+    fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = offset.checked_add(to.len());
+        let part = end.and_then(|end| self.0.as_slice().get(offset..end));
+        let part = part.ok_or_else(|| Error::new(ErrorCode::Io, "the file ends before"))?;
+        to.copy_from_slice(part);
         Ok(())
-    }
-
-    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>> {
-        if len < LARGE {
-            return Ok(None);
-        }
-        Tensor::from_raw(DType::U8, &[len], self.range(offset, len)?).map(Some)
     }
 }
 
@@ -148,16 +139,16 @@ pub fn import(
     input: &Input,
 ) -> Result<Graph> {
     let limits = limits();
-    limits.check_file(input.model.len())?;
-    let parts = Parts(input.model);
-    let bytes = Arc::new(registry.read(&parts, name)?);
+    limits.check_file(input.model.len() as u64)?;
+    let file = Arc::new(Parts(AlignedBytes::copy_of(input.model)?));
+    let outline = registry.read(&*file, name)?;
+    let parts = Parted::new(file, true);
     let beside = match input.beside {
         Some(beside) => Some(Arc::new(AlignedBytes::copy_of(beside)?)),
         None => None,
     };
     let beside = Beside(beside);
-    let source = ModelFile::new(bytes, name)
-        .with_parts(&parts)
+    let source = ModelFile::parted(&parts, outline, name)
         .with_external(&beside)
         .with_structure_only(input.structure);
     // All formats together take longer to say that none knows the file than one takes to read it.

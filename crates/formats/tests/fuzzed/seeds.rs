@@ -28,6 +28,12 @@ const PLACES: &[(&str, &str, &str, Option<&str>)] = &[
     ("onnx", "rules", "model.onnx", None),
     ("ort", "ort", "model.ort", None),
     (
+        "pnnx",
+        "pnnx",
+        "model.pnnx.param",
+        Some("model.pnnx.bin"),
+    ),
+    (
         "safetensors",
         "safetensors",
         "model.safetensors",
