@@ -1,6 +1,6 @@
 //! Loading a model as the command line asks for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kilim::{LoadOptions, Session};
 
@@ -26,6 +26,11 @@ impl ModelArgs {
     }
 
     pub async fn load_with(&self, options: LoadOptions) -> Result<Session, Failure> {
-        self.mixed.load(&self.file, options).await
+        self.load_other(&self.file, options).await
+    }
+
+    /// A session of another model, which is run in the same way.
+    pub async fn load_other(&self, file: &Path, options: LoadOptions) -> Result<Session, Failure> {
+        self.mixed.load(file, options).await
     }
 }

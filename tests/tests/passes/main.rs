@@ -7,6 +7,7 @@ mod convolution;
 mod facts;
 mod flow;
 mod folding;
+mod formats;
 mod fusion;
 mod grouped;
 mod models;

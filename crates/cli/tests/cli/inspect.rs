@@ -200,6 +200,8 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
 fn networks_of_two_files_are_shown_with_their_weights_or_without() {
     shown_with_weights_or_without("ncnn", "network", ["model.param", "model.bin"]);
     shown_with_weights_or_without("mnn", "beside", ["model.mnn", "model.mnn.weight"]);
+    let names = ["model.pnnx.param", "model.pnnx.bin"];
+    shown_with_weights_or_without("pnnx", "convolutions", names);
     shown_with_weights_or_without("tnn", "convolutions", ["model.tnnproto", "model.tnnmodel"]);
 }
 

@@ -35,6 +35,22 @@ fn bench_gives_every_figure() {
 }
 
 #[test]
+fn two_forms_of_a_model_are_timed_in_turns() {
+    let args = ["bench", &digits(), "--against", &digits(), "--runs", "3"];
+    let cpu = ["--backends", "cpu"];
+    let json = ok(&[&args[..], &cpu, &["--json"]].concat());
+    let figures: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let against = &figures["against"];
+    assert!(against["ratio"].as_f64() > Some(0.0), "{json}");
+    assert!(figures["graph"]["nodes"].as_u64() > Some(0), "{json}");
+    for key in ["nodes", "transposes"] {
+        assert_eq!(against[key], figures["graph"][key], "{json}");
+    }
+    let text = ok(&[&args[..], &cpu].concat());
+    assert!(text.contains("times as long"), "{text}");
+}
+
+#[test]
 fn devices_lists_the_cpu() {
     let out = ok(&["devices"]);
     assert!(out.contains("cpu: ") && out.contains("builtin: "), "{out}");

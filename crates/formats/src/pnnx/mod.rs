@@ -10,6 +10,8 @@ mod layer;
 mod literals;
 mod numbers;
 mod ops;
+#[cfg(test)]
+mod tests;
 mod text;
 mod types;
 mod value;

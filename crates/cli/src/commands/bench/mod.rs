@@ -1,5 +1,6 @@
 //! `kilim bench`: times a model, or the kernels of the CPU.
 
+mod against;
 #[cfg(feature = "cpu")]
 mod kernels;
 mod model;
@@ -12,6 +13,7 @@ use crate::Failure;
 pub const EXAMPLES: &str = "\
 Examples:
   kilim bench model.onnx --backends cpu --runs 30
+  kilim bench model.tflite --against model.onnx --threads 1
   kilim bench --kernels --threads 1
   kilim bench --kernels=Conv --check";
 

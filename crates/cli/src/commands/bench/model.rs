@@ -1,5 +1,6 @@
 //! Timing a model.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,13 +11,13 @@ use kilim::core::schedule::Trace;
 use kilim::{Datum, Report, RunOptions, Session};
 use serde::Serialize;
 
+use super::against::{Against, Nodes, Timed};
 use crate::Failure;
 use crate::data::source::InputArgs;
 use crate::mixed;
 use crate::model;
 use crate::out;
 use crate::session::ModelArgs;
-use crate::times::Times;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,6 +27,9 @@ pub struct Args {
     /// Runs that are not measured, before those that are.
     #[arg(long, default_value_t = 3, value_name = "N")]
     warmup: u32,
+    /// Another form of the model, which runs in turns with it: what `kilim convert` wrote, for instance.
+    #[arg(long, value_name = "OTHER")]
+    against: Option<PathBuf>,
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
@@ -50,6 +54,9 @@ struct Figures {
     memory: Memory,
     nodes: Vec<NodeTime>,
     untimed: Vec<Untimed>,
+    graph: Nodes,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    against: Option<Against>,
 }
 
 /// Bytes.
@@ -103,27 +110,38 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let options = args.model.backends.options()?;
     let backends = options.backends.iter().map(ToString::to_string).collect();
     let start = Instant::now();
-    let mut session = args.model.load_with(options).await?;
+    let session = args.model.load_with(options.clone()).await?;
     let load_ms = ms(start);
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
-    let start = Instant::now();
-    session.run_data(&inputs, &RunOptions::default()).await?;
-    let first_ms = ms(start);
+    let mut model = Timed::new(session, inputs);
+    let first_ms = model.run(false).await?;
+    let other_ports;
+    let mut other = None;
+    if let Some(file) = &args.against {
+        let session = args.model.load_other(file, options).await?;
+        other_ports = session.inputs().to_vec();
+        let inputs = args.inputs.read(&other_ports)?;
+        other = Some((file, Timed::new(session, inputs)));
+    }
     let (warmup, runs) = (u64::from(args.warmup), u64::from(args.runs));
     let bar = indicatif::ProgressBar::new(warmup + runs);
-    let mut times = Times::default();
     for i in 0..warmup + runs {
-        let start = Instant::now();
-        session.run_data(&inputs, &RunOptions::default()).await?;
-        if i >= warmup {
-            times.add(ms(start));
+        model.run(i >= warmup).await?;
+        if let Some((_, other)) = &mut other {
+            other.run(i >= warmup).await?;
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let summary = times.summary();
-    let summary = summary.ok_or_else(|| Failure::Usage("nothing was timed".to_string()))?;
+    let summary = model.summary()?;
+    let against = other.map(|(file, other)| Against::of(file, &summary, other));
+    let against = against.transpose()?;
+    let Timed {
+        mut session,
+        inputs,
+        ..
+    } = model;
     let (_, nodes) = session.profile(&inputs, &RunOptions::default()).await?;
     let figures = Figures {
         model: args.model.file.display().to_string(),
@@ -136,6 +154,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         runs: summary.runs,
         median_of_every: summary.stride,
         memory: Memory::of(&session.report()),
+        graph: Nodes::of(&session.report()),
+        against,
         untimed: untimed(&mut session, &inputs, &nodes).await?,
         nodes,
     };
@@ -201,7 +221,7 @@ async fn untimed(
     Ok(untimed)
 }
 
-fn ms(start: Instant) -> f64 {
+pub fn ms(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
@@ -219,6 +239,9 @@ fn print(f: &Figures) {
         f.min_ms,
         f.max_ms
     );
+    if let Some(against) = &f.against {
+        against.print(&f.graph);
+    }
     let mb = |bytes: f64| bytes / 1e6;
     if let Some(peak) = f.memory.peak {
         say!(
