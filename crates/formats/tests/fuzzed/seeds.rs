@@ -27,12 +27,7 @@ const PLACES: &[(&str, &str, &str, Option<&str>)] = &[
     ("onnx", "pictures", "model.onnx", None),
     ("onnx", "rules", "model.onnx", None),
     ("ort", "ort", "model.ort", None),
-    (
-        "pnnx",
-        "pnnx",
-        "model.pnnx.param",
-        Some("model.pnnx.bin"),
-    ),
+    ("pnnx", "pnnx", "model.pnnx.param", Some("model.pnnx.bin")),
     (
         "safetensors",
         "safetensors",

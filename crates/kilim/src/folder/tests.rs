@@ -1,3 +1,6 @@
+use kilim_core::DType;
+use kilim_formats::LARGE;
+
 use super::*;
 
 /// A folder of its own for a test, with the model's folder in it.
@@ -104,7 +107,7 @@ fn parts_that_overlap_take_no_more_than_the_file() {
     let mut kept = Vec::new();
     for offset in 0..50 {
         let part = folder.part("w.bin", offset, 50).unwrap();
-        assert_eq!(bytes_of(&part).0, &data[offset..offset + 50]);
+        assert_eq!(bytes_of(&part).0, &data[offset as usize..][..50]);
         part.buffers(&mut |address, bytes| {
             buffers.insert(address, bytes);
         });

@@ -12,6 +12,9 @@ use crate::device::gpu::{Gpu, GpuBuffer, STORAGE};
 use crate::device::{storage, transfer};
 use crate::lowering::PackKind;
 
+/// The bytes of elements as a device has them.
+type OnDevice = fn(DType, &[u8]) -> Result<Cow<'_, [u8]>>;
+
 /// Bytes of a constant that are read and written at a time: whole elements of every type.
 const PIECE: usize = 4 << 20;
 /// Bytes that are written before the memory in which the queue keeps them is let go.
@@ -111,7 +114,7 @@ impl Constants {
         label: &str,
         bytes: usize,
         value: &Tensor,
-        on_device: fn(DType, &[u8]) -> Result<Cow<'_, [u8]>>,
+        on_device: OnDevice,
     ) -> Result<Arc<GpuBuffer>> {
         let buffer = gpu.buffer(label, bytes as u64, STORAGE)?;
         let len = value.byte_len();
