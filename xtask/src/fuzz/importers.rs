@@ -8,19 +8,19 @@ use std::process::{Command, Stdio};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// With --importers: the format, all in turn without
+    /// One format of those that --importers reads; all in turn where none is named
     #[arg(long, requires = "importers")]
     format: Option<String>,
-    /// With --importers: runs of each format at most
+    /// Runs of each format at most, for --importers
     #[arg(long, requires = "importers")]
     runs: Option<u64>,
-    /// With --importers: seconds for each format, 60 where neither they nor runs are given
+    /// Seconds for each format of --importers, 60 where neither they nor runs are given
     #[arg(long, requires = "importers")]
     seconds: Option<u64>,
-    /// With --importers: have graphs go through the passes, too, which takes several times as long
+    /// Have the graphs of --importers go through the passes, too, which takes several times as long
     #[arg(long, requires = "importers")]
     passes: bool,
-    /// With --importers: put inputs that led further, and those that broke an importer, into the repository
+    /// Put inputs of --importers that led further, and those that broke an importer, into the repository
     #[arg(long, requires = "importers")]
     keep: bool,
 }

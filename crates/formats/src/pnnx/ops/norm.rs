@@ -103,7 +103,7 @@ pub fn layer_norm(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
     imp.op(LayerNorm { axis, epsilon }, &[x, scale, bias])
 }
 
-/// Without an epsilon, PyTorch takes that of the element type.
+/// PyTorch takes the epsilon of the element type where none is given.
 pub fn rms_norm(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
     let x = layer.x()?;
     let (axis, shape) = innermost(layer)?;

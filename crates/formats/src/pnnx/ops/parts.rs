@@ -53,7 +53,7 @@ fn known(length: Option<usize>) -> Result<i64> {
     length.ok_or_else(|| unsupported("parts of an axis of an open size"))
 }
 
-/// Sizes of parts of `size` elements, of which the last may be smaller.
+/// Sizes of parts of `size` elements; the last may be smaller.
 fn equal(length: i64, size: i64) -> Result<Vec<i64>> {
     if size <= 0 || length / size > MOST_PARTS {
         return Err(invalid("the size of parts does not fit").with_got(size));
@@ -156,7 +156,7 @@ fn bound(value: Value) -> Value {
     }
 }
 
-/// Parts along several axes, of which some keep one element and go (`make_slice_expression` in `ir.cpp`).
+/// Parts along several axes; some keep one element and go (`make_slice_expression` in `ir.cpp`).
 pub fn slice(imp: &mut Import, layer: &Layer) -> Result<ValueId> {
     let mut x = layer.x()?;
     let axes = layer
