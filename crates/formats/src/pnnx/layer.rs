@@ -152,7 +152,7 @@ impl Layer<'_> {
         }
         let counts = numbers.into_iter().map(usize::try_from);
         let counts = counts.collect::<std::result::Result<_, _>>();
-        counts.map_err(|_| invalid(format!("`{key}` is negative")))
+        counts.map_err(|_| invalid(format!("`{key}` is negative, or too large")))
     }
 
     /// Numbers that must not be 0, see [`Layer::counts`].
