@@ -26,7 +26,8 @@ before(() => {
 });
 after(() => rmSync(root, { recursive: true, force: true }));
 
-const here = packagePage({ folders: [['/models/', folder]] });
+const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+const here = packagePage({ folders: [['/models/', folder]], headers: ISOLATED });
 const options = { backends: ['cpu'], variant: 'simd' };
 const input = { x0: { type: 'float32', dims: [1, SIDE], data: Float32Array.from({ length: SIDE }, (_, i) => (i % 7) - 3) } };
 
@@ -101,6 +102,28 @@ for (const kind of ['URL', 'File', 'Response', 'ReadableStream', 'Uint8Array'])
     );
     assert.deepEqual(given, expected);
   });
+
+test('several threads pack what one of them reads', async () => {
+  const { device, outputs } = await here.page.evaluate(
+    async ([dims, row]) => {
+      const session = await kilim.load('/models/open.onnx', { backends: ['cpu'], worker: true, threads: 2 });
+      const outputs = [];
+      for (const rows of [1, 16, 1]) {
+        const data = Float32Array.from({ length: rows * dims[1] }, (_, i) => row[i % dims[1]]);
+        const { x3 } = await session.run({ x0: { type: 'float32', dims: [rows, dims[1]], data } });
+        outputs.push([...x3.data]);
+      }
+      session.close();
+      return { device: session.report.backends[0].device, outputs };
+    },
+    [input.x0.dims, [...input.x0.data]],
+  );
+  assert.match(device, /2 threads/);
+  for (const output of outputs) {
+    const largest = Math.max(...output.map((value, i) => Math.abs(value - expected[i % SIDE])));
+    assert.ok(largest < 1e-3, `${output.length / SIDE} rows: ${largest}`);
+  }
+});
 
 test('a page reads weights beside a model, in its worker and in its thread', async () => {
   const given = await here.page.evaluate(

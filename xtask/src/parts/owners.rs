@@ -45,7 +45,7 @@ const MORE: usize = 13;
 const REST: usize = 14;
 /// What few pages ask for by a call or a file of its own, and nothing else does.
 const SELDOM: usize = 15;
-/// What cuts a graph among backends: pages with WebGPU and those with backends of their own need it.
+/// What runs with other backends than the CPU's enter, such as what cuts a graph among backends, and is not named after one.
 const SEVERAL: usize = 16;
 
 /// What the names of functions hold that read one format, with the part that they are.
@@ -268,7 +268,7 @@ const ON_GPU: &[(&str, &[&str], usize)] = &[
     (
         "gpu_tflite",
         &["tflite_pictures", "tflite", "tflite_quantized"],
-        GPU,
+        SEVERAL,
     ),
     (
         "gpu_quantized",
@@ -296,13 +296,10 @@ const ON_GPU: &[(&str, &[&str], usize)] = &[
 /// other kinds as well: those are the core's, since one of them would have a page fetch the whole part of that kind.
 fn of_backends(f: u32, entered: &impl Fn(&str, u32) -> bool) -> Option<Option<usize>> {
     let on_cpu = |runs: &[&str]| runs.iter().any(|run| entered(run, f));
-    let (gpu, brought) = (entered("gpu", f), entered("brought", f));
-    if gpu || brought {
-        let part = match (gpu, brought) {
-            (true, true) => SEVERAL,
-            (true, false) => GPU,
-            (false, _) => SELDOM,
-        };
+    let gpu = entered("gpu", f);
+    if gpu || entered("brought", f) {
+        // What is not named after WebGPU any model may come to enter, which then fetches a small part.
+        let part = if gpu { SEVERAL } else { SELDOM };
         return Some((!on_cpu(ON_CPU)).then_some(part));
     }
     ON_GPU.iter().find_map(|(run, own, part)| {
