@@ -10,14 +10,14 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
   ['pictures, ONNX, CPU', [], 349],
-  ['pictures, ONNX, WebGPU', ['gpu', 'several'], 449],
+  ['pictures, ONNX, WebGPU', ['gpu', 'several'], 451],
   ['pictures, TFLite, CPU', ['tflite'], 409],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 505],
   ['language, ONNX, CPU', ['language', 'quantized'], 553],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 617, ['text.js']],
   ['text, GGUF, CPU', ['gguf', 'language', 'text', 'quantized'], 673, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 640, ['speech.js']],
-  ['language, ONNX, WebGPU', ['gpu', 'several', 'shaders', 'language', 'quantized'], 710],
+  ['language, ONNX, WebGPU', ['gpu', 'several', 'shaders', 'language', 'quantized'], 712],
   ["onnxruntime's interface, ONNX, CPU", [], 359, ['ort.js']],
   [
     'everything',
