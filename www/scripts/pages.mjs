@@ -40,7 +40,7 @@ const PAGES = [
       'seldom',
       'several',
     ],
-    1631,
+    1633,
     ['local.js'],
   ],
 ];
