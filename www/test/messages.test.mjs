@@ -131,7 +131,7 @@ test("limits are the library's, by names of JavaScript", async () => {
 
 test('a file that is too large is read no further', async () => {
   const library = readFileSync(new URL('../../crates/core/src/limits.rs', import.meta.url), 'utf8');
-  const [, power] = library.match(/file_bytes: usize = usize::MAX, 1 << (\d+);/);
+  const [, power] = library.match(/file_bytes: u64 = u64::MAX, 1 << (\d+);/);
   const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)) });
   const claims = (bytes) => new Response(endless(), { headers: { 'content-length': `${bytes}` } });
   const limited = (source, limits) => load(source, { backends: ['cpu'], limits });
