@@ -21,7 +21,7 @@ function packaged(files) {
 
 /** A format, the kind and name of a case, the file that is opened, files beside it that have to be named, and the parts of its own. */
 const FORMATS = [
-  { format: 'onnx', kind: 'opsets', name: 'maxpool_8', model: 'model.onnx', parts: [] },
+  { format: 'onnx', kind: 'opsets', name: 'mul_7', model: 'model.onnx', parts: [] },
   { format: 'ort', kind: 'ort', name: 'network_fixed', model: 'model.ort', parts: ['tflite'] },
   { format: 'tflite', kind: 'tflite', name: 'add_int8', model: 'model.tflite', parts: ['tflite'] },
   { format: 'circle', kind: 'circle', name: 'instance_norm', model: 'model.circle', parts: ['tflite'] },

@@ -199,6 +199,12 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if let Some(owner) = of_backends(f, &entered) {
                 return owner;
             }
+            let of_all = KINDS
+                .iter()
+                .all(|runs| runs.iter().any(|run| entered(run, f)));
+            if of_all && binary.sizes[own] <= SHARED {
+                return None;
+            }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.
                 let others = [
@@ -248,6 +254,15 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     follow(binary, &mut owners);
     owners
 }
+
+/// Kinds of models, by their runs. What runs of all of them enter, others may as well.
+const KINDS: &[&[&str]] = &[
+    &["tflite_pictures", "tflite"],
+    &["quantized_pictures", "tflite_quantized", "quantized"],
+    &["language", "transformers"],
+];
+/// Bytes up to which the core has what runs of all kinds enter: a page that lacks it fetches the part of another kind.
+const SHARED: usize = 128;
 
 /// Kinds of runs on the CPU alone.
 const ON_CPU: &[&str] = &[
