@@ -90,8 +90,13 @@ fn drive(format: &str, folder: &Path, arguments: &[String]) -> ExitCode {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["formats"] {
+        let formats = input::FORMATS.map(|(format, _)| format);
+        println!("{}", formats.join("\n"));
+        return ExitCode::SUCCESS;
+    }
     let [job, format, folder, rest @ ..] = &arguments[..] else {
-        eprintln!("a job, a format and a folder are needed");
+        eprintln!("`formats`, or a job, a format and a folder are needed");
         return ExitCode::FAILURE;
     };
     let Some(of) = input::FORMATS.into_iter().find(|of| of.0 == format) else {

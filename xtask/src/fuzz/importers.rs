@@ -30,21 +30,6 @@ pub struct Options {
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table";
 
-const FORMATS: [&str; 12] = [
-    "circle",
-    "ggml",
-    "gguf",
-    "mnn",
-    "ncnn",
-    "nnpackage",
-    "onnx",
-    "ort",
-    "safetensors",
-    "tengine",
-    "tflite",
-    "tnn",
-];
-
 /// Bytes of an input at most.
 const BYTES: usize = 16 << 10;
 
@@ -198,13 +183,12 @@ fn keep(program: &Path, format: &str, work: &Path) -> Result<()> {
 }
 
 pub fn run(options: &Options) -> Result<()> {
-    let chosen = |format: &&str| options.format.as_deref().is_none_or(|only| only == *format);
-    let formats: Vec<_> = FORMATS
-        .into_iter()
-        .filter(|format| chosen(format))
-        .collect();
-    ensure!(!formats.is_empty(), "formats are {}", FORMATS.join(", "));
     let program = program()?;
+    let known = sh::capture_or_error(sh::cmd(&program).arg("formats"))?;
+    let known: Vec<&str> = known.split_whitespace().collect();
+    let chosen = |format: &&str| options.format.as_deref().is_none_or(|only| only == *format);
+    let formats: Vec<&str> = known.iter().copied().filter(chosen).collect();
+    ensure!(!formats.is_empty(), "formats are {}", known.join(", "));
     let mut found = Vec::new();
     for format in formats {
         let work = sh::target().join("fuzz/importers").join(format);
