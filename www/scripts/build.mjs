@@ -31,6 +31,7 @@ const whole = VARIANTS.every((variant) => variants.includes(variant));
 const parts = [
   'gpu',
   'shaders',
+  'gpu_rare',
   'tflite',
   'ncnn',
   'mnn',
@@ -38,18 +39,49 @@ const parts = [
   'tnn',
   'pnnx',
   'gguf',
-  'language',
   'text',
   'speech',
-  'quantized',
-  'more',
-  'rest',
-  'seldom',
-  'several',
+  'brought',
+  'common1',
+  'common2',
+  'common3',
+  'common4',
+  'common5',
+  'common6',
+  'common7',
+  'common8',
+  'common9',
+  'common10',
+  'common11',
+  'common12',
+  'common13',
+  'common14',
+  'common15',
+  'common16',
+  'common17',
+  'common18',
+  'common19',
+  'common20',
+  'rare1',
+  'rare2',
+  'rare3',
+  'rare4',
+  'rare5',
+  'rare6',
+  'rare7',
+  'rare8',
+  'rare9',
+  'rare10',
+  'rare11',
+  'rare12',
+  'rare13',
+  'rare14',
+  'rare15',
+  'rare16',
 ];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
-  ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),
+  ...variants.flatMap((name) => [`kilim.${name}.needs.js`, ...parts.map((part) => `kilim.${name}.${part}.wasm`)]),
   // For pages that want one file: the build that runs everywhere.
   'kilim.simd.whole.wasm',
 ];
@@ -147,7 +179,10 @@ function leaveOut() {
     "export const createGlue = () => { throw new Error('this package has no decoders of pictures'); };\n",
   );
   const others = VARIANTS.filter((variant) => !variants.includes(variant));
-  for (const variant of others) writeFileSync(join(out, `kilim.${variant}.js`), 'export {};\n');
+  for (const variant of others) {
+    writeFileSync(join(out, `kilim.${variant}.js`), 'export {};\n');
+    writeFileSync(join(modules, `kilim.${variant}.needs.js`), 'export const needs = {};\n');
+  }
   for (const script of scripts(others)) writeFileSync(join(out, `worker.${script}.js`), 'export {};\n');
 }
 
@@ -173,8 +208,8 @@ copyOrtTypes();
 if (!whole) leaveOut();
 for (const file of binaries) {
   if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
-  // The glue of the pictures is small and goes into the bundles that may need it.
-  if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
+  // The glue of the pictures is small and goes into the bundles that may need it, as do the parts that models need.
+  if (file !== 'kilim.pictures.js' && !file.endsWith('.needs.js')) copyFileSync(join(www, 'pkg', file), join(out, file));
 }
 await bundle('index.js', { external: [GLUE, ENTRIES] });
 // For service workers, which import nothing later.

@@ -9,8 +9,8 @@ import { RECORDING, SAID, sound } from './support/tones.mjs';
 import { stored } from './support/zip.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-/** The parts that read one format, or few. */
-const OWN = ['gguf', 'mnn', 'ncnn', 'pnnx', 'seldom', 'tengine', 'tflite', 'tnn'];
+/** The parts that read one format. */
+const OWN = ['gguf', 'mnn', 'ncnn', 'pnnx', 'tengine', 'tflite', 'tnn'];
 
 /** A package of onert: what is in it, and a Circle model. */
 function packaged(files) {
@@ -22,15 +22,15 @@ function packaged(files) {
 /** A format, the kind and name of a case, the file that is opened, files beside it that have to be named, and the parts of its own. */
 const FORMATS = [
   { format: 'onnx', kind: 'opsets', name: 'mul_7', model: 'model.onnx', parts: [] },
-  { format: 'ort', kind: 'ort', name: 'network_fixed', model: 'model.ort', parts: ['tflite'] },
+  { format: 'ort', kind: 'ort', name: 'network_fixed', model: 'model.ort', parts: [] },
   { format: 'tflite', kind: 'tflite', name: 'add_int8', model: 'model.tflite', parts: ['tflite'] },
   { format: 'circle', kind: 'circle', name: 'instance_norm', model: 'model.circle', parts: ['tflite'] },
-  { format: 'nnpackage', kind: 'circle', name: 'instance_norm', model: 'model.zip', parts: ['seldom', 'tflite'], change: packaged },
+  { format: 'nnpackage', kind: 'circle', name: 'instance_norm', model: 'model.zip', parts: ['tflite'], change: packaged },
   { format: 'gguf', kind: 'gguf', name: 'llama-f32', model: 'model.gguf', parts: ['gguf'] },
   { format: 'safetensors', kind: 'safetensors', name: 'gemma-bf16', model: 'config.json', beside: ['model.safetensors'], parts: ['gguf'] },
   { format: 'ncnn, text', kind: 'ncnn', name: 'network', model: 'model.param', parts: ['ncnn'] },
   { format: 'ncnn, words', kind: 'ncnn', name: 'network_binary', model: 'model.param', parts: ['ncnn'] },
-  { format: 'pnnx', kind: 'pnnx', name: 'converted_picture', model: 'model.pnnx.param', parts: ['pnnx', 'seldom'] },
+  { format: 'pnnx', kind: 'pnnx', name: 'converted_picture', model: 'model.pnnx.param', parts: ['pnnx'] },
   { format: 'mnn', kind: 'mnn', name: 'network', model: 'model.mnn', parts: ['mnn'] },
   { format: 'tnn', kind: 'tnn', name: 'other_axes', model: 'model.tnnproto', parts: ['tnn'] },
   { format: 'tengine', kind: 'tengine', name: 'convolutions', model: 'model.tmfile', parts: ['tengine'] },
@@ -49,16 +49,6 @@ async function inPage(mounts, work, argument) {
   const seen = await page.evaluate(work, argument).finally(() => Promise.all([page.close(), server.close()]));
   const fetched = OWN.filter((part) => server.asked.includes(`/kilim/kilim.simd.${part}.wasm`));
   return { seen, fetched };
-}
-
-/**
- * Whether a page has fetched the parts that a model needs. One that needs none fetches none; others may hold what several have in common, such as
- * kernels that networks of ONNX seldom run.
- */
-function holds(fetched, parts) {
-  const missing = parts.filter((part) => !fetched.includes(part));
-  assert.deepEqual(missing, [], String(fetched));
-  if (parts.length === 0) assert.deepEqual(fetched, []);
 }
 
 /** Runs in the page: what is wrong with the outputs of a case. */
@@ -99,7 +89,7 @@ for (const { format, kind, name, model, parts, beside = [], change = (files) => 
     assert.ok(seen.length > 0);
     const wrong = seen.filter(Boolean);
     assert.deepEqual(wrong, []);
-    holds(fetched, parts);
+    assert.deepEqual(fetched, parts);
   });
 }
 
@@ -116,5 +106,5 @@ test('ggml: a model hears, and its importer is fetched for it', async () => {
     [...sound(RECORDING)],
   );
   assert.equal(seen, SAID);
-  holds(fetched, ['gguf', 'seldom']);
+  assert.deepEqual(fetched, ['gguf']);
 });

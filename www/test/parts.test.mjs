@@ -1,6 +1,6 @@
 // The runtime in parts: pages fetch the core, and the parts that their models and backends need.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch, open, repository, www } from './support/browser.mjs';
@@ -10,25 +10,10 @@ import { serve } from './support/server.mjs';
 import { TRANSFORMERS } from '../scripts/profile/language.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = [
-  'gguf',
-  'gpu',
-  'language',
-  'mnn',
-  'more',
-  'ncnn',
-  'pnnx',
-  'quantized',
-  'rest',
-  'seldom',
-  'several',
-  'shaders',
-  'speech',
-  'tengine',
-  'text',
-  'tflite',
-  'tnn',
-];
+const { needs } = await import('../pkg/kilim.simd.needs.js');
+const PART = /^kilim\.simd\.(\w+)\.wasm$/;
+const PARTS = readdirSync(dist).flatMap((name) => PART.exec(name)?.[1] ?? []);
+const EVERY = PARTS.filter((part) => part !== 'whole');
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -73,6 +58,11 @@ async function inPage(mounts, work, argument, prepare = async () => {}) {
   return { seen, fetched: fetched.sort() };
 }
 
+/** The files of the core and of these parts. */
+const filesOf = (parts) => ['kilim.simd.wasm', ...Array.from(new Set(parts), (part) => `kilim.simd.${part}.wasm`)].sort();
+/** The files of what no model did that the package was built with. */
+const rareOf = (fetched) => fetched.filter((name) => name.includes('.rare'));
+
 const DETERMINANTS = [[[2], [-2, 3]]];
 
 test('a network for pictures needs the core alone', async () => {
@@ -103,7 +93,7 @@ test('what else is called for is fetched, once for a session', async () => {
   );
   assert.deepEqual(seen, [...DETERMINANTS, ...DETERMINANTS, ...DETERMINANTS]);
   assert.equal(new Set(fetched).size, fetched.length, String(fetched));
-  assert.ok(fetched.includes('kilim.simd.rest.wasm') && !fetched.includes('kilim.simd.gpu.wasm'), String(fetched));
+  assert.ok(fetched.length > 1 && !fetched.includes('kilim.simd.gpu.wasm'), String(fetched));
 });
 
 test("a TFLite model needs its part, and the GPU's backend the GPU's", async () => {
@@ -112,7 +102,7 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   const tflite = await inPage([], (bytes) => attempt(bytes, zeros), file);
   assert.ok(Array.isArray(tflite.seen), JSON.stringify(tflite.seen));
   assert.ok(tflite.fetched.includes('kilim.simd.tflite.wasm'), String(tflite.fetched));
-  assert.ok(!tflite.fetched.includes('kilim.simd.rest.wasm'), String(tflite.fetched));
+  assert.deepEqual(rareOf(tflite.fetched), []);
   const network = references('ncnn');
   const [param, weights] = ['param', 'bin'].map((end) => [...network.get(`network/model.${end}`)]);
   const beside = new Map(['param', 'bin'].map((end) => [`model.${end}`, network.get(`network/model.${end}`)]));
@@ -124,7 +114,7 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm'), String(ncnn.fetched));
   const decoder = await inPage([], (bytes) => attempt(bytes, zeros), [...references('gguf').get('llama-f32/model.gguf')]);
   assert.ok(decoder.fetched.includes('kilim.simd.gguf.wasm'), String(decoder.fetched));
-  assert.ok(!decoder.fetched.includes('kilim.simd.rest.wasm'), String(decoder.fetched));
+  assert.deepEqual(rareOf(decoder.fetched), []);
   // The weights of a network at an address lie beside it.
   const found = await inPage([['/network/', beside]], async () => {
     const session = await kilim.load('/network/model.param', { backends: ['cpu'], variant: 'simd', worker: true });
@@ -178,12 +168,13 @@ test('a page fetches the parts of its models and backends, and no others', async
   // An encoder whose inputs have fixed sizes.
   const [, , [fixedEncoder]] = TRANSFORMERS;
   const kinds = [
-    ['pictures on WebGPU', digits, { backends: ['wgpu', 'cpu'] }, ['gpu', 'several']],
-    ['layers on a backend of the page', relu, { backends: ['own', 'cpu'] }, ['seldom', 'several']],
-    ['quantised TFLite', [...references('tflite').get('conv_int8_per_channel/model.tflite')], {}, ['quantized', 'tflite']],
-    ['language on WebGPU', [...fixedEncoder], { backends: ['wgpu', 'cpu'] }, ['gpu', 'language', 'quantized', 'several', 'shaders']],
+    ['pictures on WebGPU', digits, { backends: ['wgpu', 'cpu'] }, ['gpu']],
+    ['layers on a backend of the page', relu, { backends: ['own', 'cpu'] }, ['brought']],
+    ['quantised TFLite', [...references('tflite').get('conv_int8_per_channel/model.tflite')], {}, ['tflite_quantized']],
+    ['language', [...fixedEncoder], {}, ['language']],
+    ['language on WebGPU', [...fixedEncoder], { backends: ['wgpu', 'cpu'] }, ['gpu', 'language', 'gpu_language']],
   ];
-  for (const [kind, bytes, options, parts] of kinds) {
+  for (const [kind, bytes, options, needed] of kinds) {
     const { seen, fetched } = await inPage(
       [['/shared/', join(www, 'fixtures', 'shared')]],
       ([bytes, options]) => {
@@ -193,7 +184,7 @@ test('a page fetches the parts of its models and backends, and no others', async
       [bytes, options],
     );
     assert.ok(Array.isArray(seen), `${kind}: ${JSON.stringify(seen)}`);
-    assert.deepEqual(fetched, [...parts.map((part) => `kilim.simd.${part}.wasm`), 'kilim.simd.wasm'].sort(), kind);
+    assert.deepEqual(fetched, filesOf(needed.flatMap((kind) => needs[kind])), kind);
   }
 });
 
@@ -202,7 +193,7 @@ test('what a file shows to be needed comes before the runtime calls for it', asy
   const described = [(6 << 3) | 2, 9, ...Buffer.from('attention'), ...digits];
   const { seen, fetched } = await inPage([], (bytes) => attempt(bytes, zeros), described);
   assert.deepEqual(seen[0][0], [1, 10]);
-  assert.deepEqual(fetched, ['kilim.simd.language.wasm', 'kilim.simd.quantized.wasm', 'kilim.simd.wasm']);
+  assert.deepEqual(fetched, filesOf(needs.language));
 });
 
 test("in the page's thread, which cannot wait, all parts come with the runtime", async () => {
@@ -211,7 +202,7 @@ test("in the page's thread, which cannot wait, all parts come with the runtime",
     seen.map(([dims, data]) => [dims, data.map(Math.round)]),
     DETERMINANTS,
   );
-  assert.deepEqual(fetched, [...PARTS.map((part) => `kilim.simd.${part}.wasm`), 'kilim.simd.wasm']);
+  assert.deepEqual(fetched, filesOf(EVERY));
 });
 
 test('a control-flow model whose branch is rare runs when the branch is taken', async () => {
@@ -255,15 +246,17 @@ test('a control-flow model whose branch is rare runs when the branch is taken', 
 });
 
 test('a part that is not there, or of another build, is an error that says so; other models run', async () => {
-  const missing = (page) => page.route('**/kilim.simd.rest.wasm', (route) => route.fulfill({ status: 404, body: 'not here' }));
-  // A part of the build with relaxed SIMD.
+  const BESIDE = /kilim\.simd\.(\w+)\.wasm$/;
+  const missing = (page) => page.route(BESIDE, (route) => route.fulfill({ status: 404, body: 'not here' }));
+  // Parts of the build with relaxed SIMD.
   const foreign = (page) =>
-    page.route('**/kilim.simd.rest.wasm', (route) =>
-      route.fulfill({ path: join(dist, 'kilim.relaxed.rest.wasm'), contentType: 'application/wasm' }),
-    );
+    page.route(BESIDE, (route) => {
+      const [, part] = BESIDE.exec(route.request().url());
+      return route.fulfill({ path: join(dist, `kilim.relaxed.${part}.wasm`), contentType: 'application/wasm' });
+    });
   for (const [prepare, says] of [
-    [missing, /kilim\.simd\.rest\.wasm.*404/],
-    [foreign, /part `rest` does not fit.*one version/],
+    [missing, /kilim\.simd\.\w+\.wasm.*404/],
+    [foreign, /part `\w+` does not fit.*one version/],
   ]) {
     for (const worker of [true, false]) {
       const { seen } = await inPage(
@@ -290,7 +283,7 @@ test('a core from elsewhere has its parts beside it', async () => {
     seen.map(([dims, data]) => [dims, data.map(Math.round)]),
     DETERMINANTS,
   );
-  assert.ok(fetched.includes('kilim.simd.rest.wasm'));
+  assert.ok(fetched.length > 1, String(fetched));
 });
 
 test('the build of one file fetches no parts', async () => {

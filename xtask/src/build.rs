@@ -253,32 +253,43 @@ impl Binary {
             include_str!("names.rs")
         );
         let mut inputs = vec![built.to_path_buf(), tools.bindgen.clone()];
-        if self.split {
-            let root = sh::root();
-            let profile = ["xtask/src/parts", "www/scripts/profile", "tests/references"];
-            inputs.extend(sh::files(&profile.map(|folder| root.join(folder))));
-        }
+        let stamp = |name: &str| {
+            sh::target()
+                .join("xtask")
+                .join(format!("{name}-{}", self.name))
+        };
+        let (script, wasm) = (self.file(pkg, "js"), self.file(pkg, "wasm"));
+        let named = self.bound().join("named.wasm");
+        let (optimised, stamped) = match self.split {
+            true => (&named, "optimised"),
+            false => (&wasm, "wasm"),
+        };
         let fingerprint = sh::fingerprint(&recipe, &inputs)?;
-        let stamp = sh::target()
-            .join("xtask")
-            .join(format!("wasm-{}", self.name));
-        let mut outputs = vec![self.file(pkg, "js"), self.file(pkg, "wasm")];
-        if self.split {
-            let names = parts::PARTS.iter().chain(&["whole"]);
-            outputs.extend(names.map(|part| self.file(pkg, &format!("{part}.wasm"))));
-        }
-        sh::up_to_date(&stamp, &fingerprint, &outputs, || {
-            let raw = self.bind(&tools.bindgen, built, &outputs[0])?;
+        let outputs = [script.clone(), optimised.clone()];
+        sh::up_to_date(&stamp(stamped), &fingerprint, &outputs, || {
+            let raw = self.bind(&tools.bindgen, built, &script)?;
             if self.rustc_features.contains("relaxed-simd") {
                 relaxed::check(&raw)?;
             }
-            if !self.split {
-                return self.optimise(&tools.wasm_opt, &raw, &outputs[1], &[]);
-            }
-            let named = raw.with_file_name("named.wasm");
-            self.optimise(&tools.wasm_opt, &raw, &named, &["-g"])?;
+            // The split reads the names of functions.
+            let names: &[&str] = if self.split { &["-g"] } else { &[] };
+            self.optimise(&tools.wasm_opt, &raw, optimised, names)
+        })?;
+        if !self.split {
+            return Ok(());
+        }
+        let root = sh::root();
+        let profile = ["xtask/src/parts", "www/scripts/profile", "tests/references"];
+        inputs.extend(sh::files(&profile.map(|folder| root.join(folder))));
+        let fingerprint = sh::fingerprint(&recipe, &inputs)?;
+        let names = parts::PARTS.iter().chain(&["whole"]);
+        let mut outputs: Vec<PathBuf> = names
+            .map(|part| self.file(pkg, &format!("{part}.wasm")))
+            .collect();
+        outputs.extend([wasm, self.file(pkg, "needs.js")]);
+        sh::up_to_date(&stamp("wasm"), &fingerprint, &outputs, || {
             let binary = parts::Binary::read(fs::read(&named)?)?;
-            let passed = self.profile(&binary, &outputs[0])?;
+            let passed = self.profile(&binary, &script)?;
             let (binary, profile) = parts::outline(&binary, &passed)?;
             let layout = parts::Layout::read(&fs::read(built)?)?;
             self.split(&binary, &profile, &layout, pkg)
@@ -298,7 +309,7 @@ impl Binary {
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("kilim.wasm"), parts::counting(binary)?)?;
         fs::copy(script, folder.join("kilim.mjs"))?;
-        let found = folder.join("profile.json");
+        let found = folder.join("profile.txt");
         let mut node = sh::cmd("node");
         if self.rustc_features.contains("relaxed-simd") {
             node.args(relaxed::node_flag());
@@ -306,7 +317,7 @@ impl Binary {
         node.arg(sh::root().join("www/scripts/profile/run.mjs"));
         let label = format!("profile {}", self.name);
         sh::run_quiet(&label, node.arg(&folder).arg(&found))?;
-        parts::read_profile(&fs::read_to_string(&found)?)
+        parts::Profile::read(&fs::read_to_string(&found)?)
             .with_context(|| format!("{} is not understood", found.display()))
     }
 
@@ -319,6 +330,7 @@ impl Binary {
         pkg: &Path,
     ) -> Result<()> {
         let mut owners = parts::owners(binary, profile);
+        fs::write(self.file(pkg, "needs.js"), parts::needs(profile, &owners))?;
         let moved = parts::follow(binary, layout, profile, &mut owners)?;
         let hidden = parts::hidden(binary, layout, &owners, &moved);
         let split = parts::Split::new(binary, parts::PARTS, &owners, &moved, hidden);
@@ -334,12 +346,17 @@ impl Binary {
         Ok(())
     }
 
+    /// The folder of what wasm-bindgen makes.
+    fn bound(&self) -> PathBuf {
+        sh::target()
+            .join("xtask")
+            .join(format!("bind-{}", self.name))
+    }
+
     /// Runs wasm-bindgen, whose names cannot hold a dot: its files are renamed. Returns the binary, not
     /// yet optimised.
     fn bind(&self, program: &Path, built: &Path, script_file: &Path) -> Result<PathBuf> {
-        let out = sh::target()
-            .join("xtask")
-            .join(format!("bind-{}", self.name));
+        let out = self.bound();
         fs::create_dir_all(&out)?;
         let plain = out.join("linked.wasm");
         fs::write(&plain, parts::without_relocations(&fs::read(built)?)?)?;

@@ -27,10 +27,11 @@ import type {
 } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
-import { HEAD, partsIn, partsOfName } from './hints.js';
+import { HEAD, kindsIn, kindsOfName, onGpu } from './hints.js';
 import type { FilesToImport, WireDraft } from './importer.js';
 import { SMALL, isSteady } from './small.js';
-import type { EarlyParts, Part } from './parts.js';
+import { partsFor } from './parts.js';
+import type { EarlyParts, Kind, Needs, Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './image-decoder.js';
@@ -44,13 +45,13 @@ import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
 import { wired } from './wired.js';
 
-/** The parts that are known to be needed. */
-const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Part[] => [
-  ...(backends.includes('wgpu') ? (['gpu', 'several'] as const) : []),
+/** What a load needs beside what its files show. */
+const kindsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Kind[] => [
+  ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
   // What makes the spectrum.
   ...(logMel === undefined ? [] : (['speech'] as const)),
   // What stands between Kilim and a backend of the page.
-  ...(brought === undefined ? [] : (['seldom', 'several'] as const)),
+  ...(brought === undefined ? [] : (['brought'] as const)),
 ];
 
 /** Imports a module of the package. */
@@ -91,11 +92,12 @@ function leave(session: WasmSession, outputs: WireValue[], names: readonly strin
 
 /**
  * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
- * `open` gives the runtime of a compiled binary; before anything is loaded it gets `parts`, where it cannot wait for them later.
+ * `open` gives the runtime of a compiled binary, `needs` its parts for models of each kind; before anything is loaded it gets `parts`, where it cannot wait for them later.
  * `early` fetches parts of the package's own runtime while its core is still to come. `openApart` gives what reads a large file where it lies.
  */
 export function createEngine(
   open: (binary: Binary) => Promise<Runtime<Glue>>,
+  needs: Needs,
   parts: readonly Part[] = [],
   early?: EarlyParts,
   openApart?: (source: WireSource) => Apart | undefined,
@@ -121,6 +123,11 @@ export function createEngine(
   let timed = false;
   /** How many parts the page was told of. */
   let told = 0;
+
+  /** Has the runtime take what models of these kinds need. */
+  async function require(kinds: readonly Kind[]): Promise<void> {
+    await (await started).require(partsFor(needs, kinds));
+  }
 
   async function typed<T>(call: () => Promise<T>): Promise<T> {
     try {
@@ -157,9 +164,13 @@ export function createEngine(
   }
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
-  async function readFile(source: WireSource, reading: Reading, ahead?: EarlyParts): Promise<[WasmFile, Uint8Array | undefined]> {
+  async function readFile(
+    source: WireSource,
+    reading: Reading,
+    onKinds: (kinds: readonly Kind[]) => void,
+  ): Promise<[WasmFile, Uint8Array | undefined]> {
     let apart = openApart?.(source);
-    const onHead = (head: Uint8Array) => ahead?.fetch(partsIn(head));
+    const onHead = (head: Uint8Array) => onKinds(kindsIn(head));
     const read = apart ?? (await readSource(source, { ...reading, onHead, blobs: openApart !== undefined && CAN_READ }));
     if (read instanceof Blob) apart = openApart?.(wired(read));
     if (apart) {
@@ -167,10 +178,10 @@ export function createEngine(
       reading.onBytes(apart.size, apart.size);
     }
     const bytes = apart ? apart.read(0, Math.min(HEAD, apart.size)) : (read as Uint8Array);
-    const parts = partsIn(bytes);
-    ahead?.fetch(parts);
+    const kinds = kindsIn(bytes);
+    onKinds(kinds);
     const runtime = await started;
-    await runtime.require(parts);
+    await require(kinds);
     const { WasmFile } = runtime.glue;
     if (apart) return [await runtime.call(() => WasmFile.apart(apart.size, apart.read)), undefined];
     const file = await hold(runtime, bytes);
@@ -195,7 +206,7 @@ export function createEngine(
     const beside = files.slice(1).map((other, i): [string, () => Uint8Array] => [names[i + 1] ?? '', () => other.read(Infinity)]);
     const made = await importModel(importers, { name, head: file.read(HEAD), bytes: () => file.read(Infinity), beside });
     if (!(made instanceof Uint8Array)) return made;
-    await runtime.require(partsIn(made));
+    await require(kindsIn(made));
     files[0] = await hold(runtime, made);
     file.free();
     return undefined;
@@ -213,10 +224,16 @@ export function createEngine(
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
       return typed(async () => {
         const ahead = request.own ? early : undefined;
-        ahead?.fetch(partsOfName(nameOf(request.source)));
+        const found = new Set<Kind>();
+        const onKinds = (kinds: readonly Kind[]): void => {
+          for (const kind of kinds) found.add(kind);
+          ahead?.fetch(partsFor(needs, kinds));
+        };
+        onKinds(kindsOfName(nameOf(request.source)));
         const picking = pick(request.options).then(async (picked) => {
-          ahead?.fetch(partsOf(picked.backends, request.options, request.brought));
-          await (await started).require(partsOf(picked.backends, request.options, request.brought));
+          const kinds = kindsOf(picked.backends, request.options, request.brought);
+          onKinds(kinds);
+          await require(kinds);
           return picked;
         });
         picking.catch(() => undefined);
@@ -225,7 +242,7 @@ export function createEngine(
         let small: Uint8Array | undefined;
         for (const [name, source] of [[nameOf(request.source), request.source] as const, ...Object.entries(request.external)]) {
           const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
-          const [file, bytes] = await readFile(source, { onBytes, most: request.fileBytes, signal }, ahead);
+          const [file, bytes] = await readFile(source, { onBytes, most: request.fileBytes, signal }, onKinds);
           files.push(file);
           names.push(name);
           small = bytes;
@@ -233,6 +250,7 @@ export function createEngine(
         if (signal?.aborted) throw aborted(signal);
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
         const picked = await picking;
+        if (picked.backends.includes('wgpu')) await require(onGpu([...found]));
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
@@ -295,7 +313,10 @@ export function createEngine(
     },
 
     openDecoder({ genai, config, generation, gguf }: DecoderFiles): Promise<string> {
-      return calling(undefined, (session) => session.openDecoder(genai, config, generation, gguf));
+      return calling(undefined, async (session) => {
+        await require(['text']);
+        return session.openDecoder(genai, config, generation, gguf);
+      });
     },
 
     startText: (words, sampling) => calling(undefined, (session) => session.startText(words, sampling)),
@@ -309,7 +330,10 @@ export function createEngine(
     },
 
     openSpeech({ config, generation, preprocessor, ggml }: SpeechFiles): Promise<string> {
-      return calling(undefined, (session) => session.openSpeech(config, generation, preprocessor, ggml));
+      return calling(undefined, async (session) => {
+        await require(['speech']);
+        return session.openSpeech(config, generation, preprocessor, ggml);
+      });
     },
 
     hearWindow({ source, samples, wanted, stop }: WindowRequest, signal?: AbortSignal): Promise<Window> {
@@ -336,7 +360,7 @@ export function createEngine(
       return typed(async () => {
         requireBackends(backends);
         const runtime = await started;
-        await runtime.require(partsOf(backends));
+        await require(kindsOf(backends));
         return runtime.call(() => runtime.glue.calibrate(backends));
       });
     },

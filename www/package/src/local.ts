@@ -7,7 +7,7 @@ import { scriptOf } from './builds.js';
 import { CAN_WAIT } from './fetch.js';
 import { PARTS, placesOf } from './parts.js';
 import type { Part } from './parts.js';
-import { placesOfBuild } from './places.js';
+import { PARTS_OF } from './places.js';
 import type { Binary, Engine } from './protocol.js';
 import { Runtime } from './runtime.js';
 import { copyValues } from './values.js';
@@ -21,7 +21,7 @@ function openRuntime(create: CreateGlue<Glue>, variant: Variant, binary: Binary)
   const kept = runtimes.get(module);
   if (kept) return kept;
   const forget = () => runtimes.delete(module);
-  const runtime = Runtime.start(create, module, { places: placesOf(binary, placesOfBuild[variant]), ended: forget });
+  const runtime = Runtime.start(create, module, { places: placesOf(binary, PARTS_OF[variant].places), ended: forget });
   runtime.catch(forget);
   runtimes.set(module, runtime);
   return runtime;
@@ -41,7 +41,7 @@ async function importScript(variant: Variant): Promise<CreateGlue<Glue>> {
  */
 export async function createLocalEngine(variant: Variant, parts: readonly Part[] = CAN_WAIT ? [] : PARTS): Promise<Engine> {
   const create = await importScript(variant);
-  const engine = createEngine((binary) => openRuntime(create, variant, binary), parts);
+  const engine = createEngine((binary) => openRuntime(create, variant, binary), PARTS_OF[variant].needs, parts);
   const waiting = new Set<(error: KilimError) => void>();
   /** Resolves when the last call is done; there is none while nothing is under way. */
   let last: Promise<void> | undefined;

@@ -9,6 +9,7 @@ import type { Binary } from './protocol.js';
 export const PARTS = [
   'gpu',
   'shaders',
+  'gpu_rare',
   'tflite',
   'ncnn',
   'mnn',
@@ -16,19 +17,87 @@ export const PARTS = [
   'tnn',
   'pnnx',
   'gguf',
-  'language',
   'text',
   'speech',
-  'quantized',
-  'more',
-  'rest',
-  'seldom',
-  'several',
+  'brought',
+  'common1',
+  'common2',
+  'common3',
+  'common4',
+  'common5',
+  'common6',
+  'common7',
+  'common8',
+  'common9',
+  'common10',
+  'common11',
+  'common12',
+  'common13',
+  'common14',
+  'common15',
+  'common16',
+  'common17',
+  'common18',
+  'common19',
+  'common20',
+  'rare1',
+  'rare2',
+  'rare3',
+  'rare4',
+  'rare5',
+  'rare6',
+  'rare7',
+  'rare8',
+  'rare9',
+  'rare10',
+  'rare11',
+  'rare12',
+  'rare13',
+  'rare14',
+  'rare15',
+  'rare16',
 ] as const;
 export type Part = (typeof PARTS)[number];
 
+/** What is known of a page before the core calls for a part: kinds of models, of backends, and both together (`xtask/src/parts/needs.rs`). */
+export const KINDS = [
+  'brought',
+  'ggml',
+  'gguf',
+  'gpu',
+  'gpu_language',
+  'gpu_quantized',
+  'gpu_tflite',
+  'language',
+  'mnn',
+  'ncnn',
+  'nnpackage',
+  'pnnx',
+  'quantized',
+  'safetensors',
+  'speech',
+  'tengine',
+  'text',
+  'tflite',
+  'tflite_quantized',
+  'tnn',
+] as const;
+export type Kind = (typeof KINDS)[number];
+
 /** Where the parts of a build lie. */
 export type Places = Record<Part, () => URL>;
+
+/** The parts that each kind needs. They differ from build to build. */
+export type Needs = Readonly<Record<Kind, readonly Part[]>>;
+
+/** What is known of the parts of a build. */
+export interface Build {
+  places: Places;
+  needs: Needs;
+}
+
+/** The parts that these kinds need. */
+export const partsFor = (needs: Needs, kinds: readonly Kind[]): Part[] => [...new Set(kinds.flatMap((kind) => needs[kind]))];
 
 /** The places of a core's parts: beside it, where its address says so, or those of the package's own, which may be the same. */
 export function placesOf({ beside }: Binary, own: Places): Places {
@@ -39,7 +108,7 @@ export function placesOf({ beside }: Binary, own: Places): Places {
     return url;
   };
   try {
-    if (own.rest().href === place('rest').href) return own;
+    if (own.gpu().href === place('gpu').href) return own;
   } catch {
     // A bundle does not say where its own are.
   }

@@ -1,8 +1,8 @@
 import type { Variant } from './detect.js';
-import type { Places } from './parts.js';
-import { places as relaxed } from './parts.relaxed.js';
-import { places as simd } from './parts.simd.js';
-import { places as threads } from './parts.threads.js';
+import type { Build } from './parts.js';
+import { build as relaxed } from './parts.relaxed.js';
+import { build as simd } from './parts.simd.js';
+import { build as threads } from './parts.threads.js';
 
-/** Where the parts of each build lie, beside the package's modules. */
-export const placesOfBuild: Record<Variant, Places> = { simd, relaxed, threads };
+/** The parts of each build, which lie beside the package's modules. */
+export const PARTS_OF: Record<Variant, Build> = { simd, relaxed, threads };

@@ -3,7 +3,7 @@ import { carriersOf } from './carriers.js';
 import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
 import type { CreateGlue, Glue } from './glue.js';
-import type { Places } from './parts.js';
+import type { Build } from './parts.js';
 import { EarlyParts, placesOf } from './parts.js';
 import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { Runtime } from './runtime.js';
@@ -18,13 +18,14 @@ function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
 }
 
 /** Answers the page's requests, loads and runs one at a time and in order. */
-export function serve(create: CreateGlue<Glue>, places: Places): void {
+export function serve(create: CreateGlue<Glue>, { places, needs }: Build): void {
   const early = new EarlyParts(places);
   const engine = createEngine(
     (binary) => {
       const taken = placesOf(binary, places);
       return Runtime.start(create, binary.module, { places: taken, early: taken === places ? early : undefined });
     },
+    needs,
     [],
     early,
     openApart,

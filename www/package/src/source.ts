@@ -30,7 +30,7 @@ export interface Reading {
   /** Bytes that it may have. */
   most: number;
   signal: AbortSignal | undefined;
-  /** Called once, while the file comes, with what `partsIn` needs of it. */
+  /** Called once, while the file comes, with what `kindsIn` needs of it. */
   onHead?: (head: Uint8Array) => void;
   /** Called with all bytes, piece by piece in their order. */
   onChunk?: (chunk: Uint8Array) => void;

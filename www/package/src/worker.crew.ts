@@ -4,7 +4,7 @@ import { toPlain } from './errors.js';
 import type { ThreadsGlue } from './glue.js';
 import { createGlue } from './kilim.threads.js';
 import { placesOf } from './parts.js';
-import { places } from './parts.threads.js';
+import { build } from './parts.threads.js';
 import { Runtime } from './runtime.js';
 import { scope } from './scope.js';
 
@@ -23,7 +23,7 @@ async function obey(order: Order): Promise<void> {
   try {
     sessions.set(
       session,
-      await Runtime.start(createGlue, order.binary.module, { places: placesOf(order.binary, places), memory: order.memory }),
+      await Runtime.start(createGlue, order.binary.module, { places: placesOf(order.binary, build.places), memory: order.memory }),
     );
   } catch {
     // That session goes on without this worker.

@@ -1,5 +1,5 @@
 import { createGlue } from './kilim.relaxed.js';
-import { places } from './parts.relaxed.js';
+import { build } from './parts.relaxed.js';
 import { serve } from './serve.js';
 
-serve(createGlue, places);
+serve(createGlue, build);

@@ -1,5 +1,5 @@
 import { createGlue } from './kilim.simd.js';
-import { places } from './parts.simd.js';
+import { build } from './parts.simd.js';
 import { serve } from './serve.js';
 
-serve(createGlue, places);
+serve(createGlue, build);

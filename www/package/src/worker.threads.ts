@@ -1,5 +1,5 @@
 import { createGlue } from './kilim.threads.js';
-import { places } from './parts.threads.js';
+import { build } from './parts.threads.js';
 import { serve } from './serve.js';
 
-serve(createGlue, places);
+serve(createGlue, build);

@@ -1,9 +1,10 @@
 // Tells which points of a build are passed by what most pages do. `cargo xtask build` runs it: the folder of the build that counts,
-// `kilim.mjs` and `kilim.wasm`, in; out a line for each kind of run, its name and the numbers of the points.
+// `kilim.mjs` and `kilim.wasm`, in; out a line for each run, its kind and the numbers of the points.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { references } from '../../test/support/references.mjs';
+import { stored } from '../../test/support/zip.mjs';
 import { BROUGHT } from './brought.mjs';
 import { installGpu } from './gpu.mjs';
 import { TRANSFORMERS } from './language.mjs';
@@ -20,18 +21,34 @@ const digits = readFileSync(new URL('../../../assets/digits.onnx', import.meta.u
 /** Points that one export tells of, each by a bit. */
 const POINTS = 64;
 
-/** What is passed while `work` has a new instance. */
-async function passed(work) {
+/** A line for each run: its kind, and the points that it passed. */
+const lines = [];
+/** Kinds, each with the number of its runs, and of those that failed. */
+const counts = {};
+
+/** The runs of a kind, in an instance of their own: `work` has each `run` do something. A run that fails, which none may that is `needed`, is left out. */
+async function runs(kind, work, { needed = true } = {}) {
   let exports;
   const glue = createGlue((of) => (exports = of));
   const threads = WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
   await glue.init({ module_or_path: module });
   // The thread with the session does what it offers to others, who never come.
   if (threads) glue.setWorkers(1, () => undefined);
-  await work(glue);
-  return Object.entries(exports)
-    .filter(([name]) => name.startsWith('passed '))
-    .flatMap(([name, { value }]) => bits(value).map((bit) => POINTS * Number(name.slice(7)) + bit));
+  const counters = Object.entries(exports).filter(([name]) => name.startsWith('passed '));
+  const count = (counts[kind] ??= { runs: 0, left: 0 });
+  await work(glue, async (once) => {
+    for (const [, counter] of counters) counter.value = 0n;
+    try {
+      await once();
+    } catch (error) {
+      if (needed) throw error;
+      count.left++;
+      return;
+    }
+    const points = counters.flatMap(([name, { value }]) => bits(value).map((bit) => POINTS * Number(name.slice(7)) + bit));
+    lines.push(`${kind} ${points.join(' ')}\n`);
+    count.runs++;
+  });
 }
 
 /** The bits of a 64-bit integer that are set. */
@@ -54,11 +71,17 @@ const picture = (port, dims) => {
   return feed;
 };
 
-/** Models at addresses have names, those that are given as bytes have none. */
-async function load(glue, bytes, options = {}, name = 'https://example.org/model.onnx') {
+const OPTIONS = { backends: ['cpu'], pictures: () => Promise.reject(new Error('no pictures')) };
+
+function fileOf(glue, bytes) {
   const file = new glue.WasmFile(bytes.length);
   file.write(0, Uint8Array.from(bytes));
-  return glue.WasmSession.load([file], [name], { backends: ['cpu'], pictures: () => Promise.reject(new Error('no pictures')), ...options });
+  return file;
+}
+
+/** Models at addresses have names, those that are given as bytes have none. */
+async function load(glue, bytes, options = {}, name = 'https://example.org/model.onnx') {
+  return glue.WasmSession.load([fileOf(glue, bytes)], [name], { ...OPTIONS, ...options });
 }
 
 /** Does what a page does with a session. A run is the dims of every input, or of each. */
@@ -113,35 +136,47 @@ async function mistakes(glue) {
   session.free();
 }
 
-/** The cases of a kind whose names match, with inputs of zeros. What cannot be run so is left out. */
-async function cases(glue, kind, names) {
-  const files = references(kind);
-  for (const { path, model = 'model.onnx', name } of JSON.parse(files.get('index.json')).cases) {
-    if (!names.test(name)) continue;
-    await use(glue, files.get(`${path}/${model}`), [undefined]).catch(() => undefined);
-  }
-}
-
 /** Decoders with experts, which are large and few: pages with them fetch what they alone need. */
 const EXPERTS = /moe|gptoss/;
 
-/** Texts: recorded decoders take the sizes of their inputs from one step to the next, so that caches grow. */
-async function texts(glue, kind) {
-  const files = references(kind);
-  for (const { path, model, files: recorded, data_sets: steps } of JSON.parse(files.get('index.json')).cases) {
-    if (EXPERTS.test(path)) continue;
-    const session = await load(glue, files.get(`${path}/${model}`));
-    const ports = session.inputs();
-    for (let step = 0; step < steps; step++) {
-      const dims = (i) => JSON.parse(/\[.*?\]/.exec(recorded[`test_data_set_${step}/input_${i}.pb`])[0]);
-      await session.run(
-        ports.map((port, i) => zeros(port, dims(i))),
-        undefined,
-        undefined,
-      );
-    }
-    session.free();
-  }
+/** The cases of a kind of references that `wanted` names, with zeros of the recorded sizes: all steps of each, the first ones of `steps`. */
+async function cases(kind, of, { wanted = /./, left = /^$/, steps = 1, change = (files) => files } = {}) {
+  const files = references(of);
+  const { cases } = JSON.parse(files.get('index.json'));
+  await runs(
+    kind,
+    async (glue, run) => {
+      for (const { path, name, model = 'model.onnx', beside = [], files: recorded, data_sets } of cases) {
+        if (!wanted.test(name) || left.test(name)) continue;
+        await run(async () => {
+          const names = [model, ...beside];
+          const own = change(new Map(names.map((name) => [name, files.get(`${path}/${name}`)])));
+          const session = await glue.WasmSession.load(
+            [...own.values()].map((bytes) => fileOf(glue, bytes)),
+            [...own.keys()],
+            OPTIONS,
+          );
+          const ports = session.inputs();
+          for (let step = 0; step < Math.min(steps, data_sets); step++) {
+            const dims = (i) => JSON.parse(/\[.*?\]/.exec(recorded[`test_data_set_${step}/input_${i}.pb`])[0]);
+            await session.run(
+              ports.map((port, i) => zeros(port, dims(i))),
+              undefined,
+              undefined,
+            );
+          }
+          session.free();
+        });
+      }
+    },
+    { needed: false },
+  );
+}
+
+/** A package of onert as an archive. */
+function packaged(files) {
+  const manifest = JSON.stringify({ models: ['model.circle'], 'model-types': ['circle'] });
+  return new Map([['model.zip', stored({ 'metadata/MANIFEST': Buffer.from(manifest), 'model.circle': files.get('model.circle') })]]);
 }
 
 /** What the builder's settings say of a model whose first layer has caches of windows. */
@@ -154,151 +189,139 @@ const WINDOWS = JSON.stringify({
 });
 
 /** Words of recorded decoders, the best ones and drawn ones, and a text that begins as the one before. */
-async function words(glue) {
+async function words(glue, run) {
   const files = references('language');
   const settings = JSON.stringify({ num_attention_heads: 1, head_dim: 16, eos_token_id: [1, 2] });
   for (const { path } of JSON.parse(files.get('index.json')).cases) {
     if (EXPERTS.test(path)) continue;
-    const session = await load(glue, files.get(`${path}/model.onnx`));
-    const windows = session.inputs().some(({ dims }) => dims?.includes('past_sliding_length'));
-    const drawn = JSON.stringify({ do_sample: true, top_k: 5, top_p: 0.9 });
-    const { sampling } = JSON.parse(session.openDecoder(windows ? WINDOWS : undefined, settings, drawn));
-    for (const chosen of [sampling, { ...sampling, temperature: 0, topK: 0, topP: 1 }]) {
-      await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(chosen));
-      for (let word = 0; word < 3; word++) await session.nextWord(() => false);
-    }
-    session.free();
+    await run(async () => {
+      const session = await load(glue, files.get(`${path}/model.onnx`));
+      const windows = session.inputs().some(({ dims }) => dims?.includes('past_sliding_length'));
+      const drawn = JSON.stringify({ do_sample: true, top_k: 5, top_p: 0.9 });
+      const { sampling } = JSON.parse(session.openDecoder(windows ? WINDOWS : undefined, settings, drawn));
+      for (const chosen of [sampling, { ...sampling, temperature: 0, topK: 0, topP: 1 }]) {
+        await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(chosen));
+        for (let word = 0; word < 3; word++) await session.nextWord(() => false);
+      }
+      session.free();
+    });
   }
 }
 
 /** Words of decoders that bring their tokenizers. */
-async function inside(glue) {
+async function inside(glue, run) {
   const files = references('ggml');
   for (const { path } of JSON.parse(files.get('index.json')).cases) {
     const model = files.get(`${path}/model.gguf`);
     if (model === undefined) continue;
-    const session = await load(glue, model);
-    const { sampling } = JSON.parse(session.openDecoder(undefined, undefined, undefined, model));
-    await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(sampling));
-    for (let word = 0; word < 3; word++) await session.nextWord(() => false);
-    session.free();
+    await run(async () => {
+      const session = await load(glue, model);
+      const { sampling } = JSON.parse(session.openDecoder(undefined, undefined, undefined, model));
+      await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(sampling));
+      for (let word = 0; word < 3; word++) await session.nextWord(() => false);
+      session.free();
+    });
   }
 }
 
 /** A window of each model of speech. */
-async function speech(glue) {
+async function speech(glue, run) {
   const files = references('speech');
-  for (const { path } of JSON.parse(files.get('index.json')).cases) {
-    const text = (name) => Buffer.from(files.get(`${path}/${name}`)).toString();
-    const preprocessor = text('preprocessor_config.json');
-    const logMel = path.startsWith('whisper') ? { logMel: preprocessor } : {};
-    const encoder = await load(glue, files.get(`${path}/encoder_model.onnx`), logMel);
-    const heard = (port) => {
-      const feed = picture(
-        port,
-        port.dims.map((d, i) => (typeof d === 'number' ? d : i ? 20_000 : 1)),
-      );
-      if (port.type === 'int64') new BigInt64Array(feed.bytes.buffer).fill(1n);
-      return feed;
-    };
-    const feeds = encoder.inputs().map(heard);
-    const [source] = await encoder.run(feeds, undefined, undefined);
-    const decoding = await load(glue, files.get(`${path}/decoder_model_merged.onnx`), { lastOnly: { logits: 1 } });
-    const { times } = JSON.parse(decoding.openSpeech(text('config.json'), text('generation_config.json'), preprocessor));
-    for (const wanted of times ? [{}, { language: 'en', times: true }] : [{}]) {
-      const made = { ...source, bytes: source.bytes.slice() };
-      await decoding.hearWindow([made], 20_000, JSON.stringify(wanted), () => false);
-    }
-    decoding.nextWindow(new Float32Array(600_000), false);
-    encoder.free();
-    decoding.free();
-  }
+  for (const { path } of JSON.parse(files.get('index.json')).cases) await run(() => hear(glue, files, path));
 }
 
-const profile = {
-  core: await passed(async (glue) => {
-    for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs);
-    await use(glue, digits, [
-      [1, 1, 28, 28],
-      [3, 1, 28, 28],
-    ]);
+async function hear(glue, files, path) {
+  const text = (name) => Buffer.from(files.get(`${path}/${name}`)).toString();
+  const preprocessor = text('preprocessor_config.json');
+  const logMel = path.startsWith('whisper') ? { logMel: preprocessor } : {};
+  const encoder = await load(glue, files.get(`${path}/encoder_model.onnx`), logMel);
+  const heard = (port) => {
+    const feed = picture(
+      port,
+      port.dims.map((d, i) => (typeof d === 'number' ? d : i ? 20_000 : 1)),
+    );
+    if (port.type === 'int64') new BigInt64Array(feed.bytes.buffer).fill(1n);
+    return feed;
+  };
+  const feeds = encoder.inputs().map(heard);
+  const [source] = await encoder.run(feeds, undefined, undefined);
+  const decoding = await load(glue, files.get(`${path}/decoder_model_merged.onnx`), { lastOnly: { logits: 1 } });
+  const { times } = JSON.parse(decoding.openSpeech(text('config.json'), text('generation_config.json'), preprocessor));
+  for (const wanted of times ? [{}, { language: 'en', times: true }] : [{}]) {
+    const made = { ...source, bytes: source.bytes.slice() };
+    await decoding.hearWindow([made], 20_000, JSON.stringify(wanted), () => false);
+  }
+  decoding.nextWindow(new Float32Array(600_000), false);
+  encoder.free();
+  decoding.free();
+}
+
+const DIGITS = [
+  [1, 1, 28, 28],
+  [3, 1, 28, 28],
+];
+await runs('core', (glue, run) =>
+  run(async () => {
+    for (const [, bytes, sizes] of PICTURES) await use(glue, bytes, sizes);
+    await use(glue, digits, DIGITS);
     await mistakes(glue);
   }),
-  tflite_pictures: await passed(async (glue) => {
-    for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], {}, picture);
-  }),
-  tflite: await passed((glue) => cases(glue, 'tflite', /./)),
-  quantized_pictures: await passed(async (glue) => {
-    for (const [, bytes, runs] of QUANTIZED) await use(glue, bytes, runs, {}, picture);
-  }),
-  tflite_quantized: await passed(async (glue) => {
-    for (const [, bytes, dims] of TFLITE_QUANTIZED) await use(glue, bytes, [dims], {}, picture);
-  }),
-  quantized: await passed(async (glue) => {
-    await cases(glue, 'opsets', /quantize|qlinear|integer/);
-    await cases(glue, 'microsoft', /quantize|qlinear|integer/);
-  }),
-  language: await passed(async (glue) => {
-    await cases(
-      glue,
-      'opsets',
-      /^(gather|where|expand|shape|range|cumsum|less|greater|equal|not|and|pow|sqrt|erf|reduce|layer|trilu|cast|constant|squeeze|unsqueeze|slice|split|concat|topk|tile|scatter|nonzero|if|loop|attention|rms|rotary)/,
-    );
-    // What models with a recurrent state, experts, caches of integers or pictures have is fetched by pages with such models alone.
-    await cases(
-      glue,
-      'microsoft',
-      /^(?!linear_attention|m_rotary|gated|group_norm|skip_group|bias_split|gemm_|moe|group_query_attention_\d_bits).*(attention|rotary|norm|gelu|matmul_\d_bits|gather_block|embed)/,
-    );
-    await texts(glue, 'language');
-  }),
-  gguf: await passed(async (glue) => {
-    await texts(glue, 'gguf');
-    await inside(glue);
-  }),
-};
-profile.brought = await passed(async (glue) => {
+);
+await runs('tflite', async (glue, run) => {
+  for (const [, bytes, dims] of TFLITE) await run(() => use(glue, bytes, [dims], {}, picture));
+});
+await runs('quantized', async (glue, run) => {
+  for (const [, bytes, sizes] of QUANTIZED) await run(() => use(glue, bytes, sizes, {}, picture));
+});
+await runs('tflite_quantized', async (glue, run) => {
+  for (const [, bytes, dims] of TFLITE_QUANTIZED) await run(() => use(glue, bytes, [dims], {}, picture));
+});
+await runs('language', async (glue, run) => {
+  for (const [bytes, sizes] of TRANSFORMERS) await run(() => use(glue, bytes, sizes));
+});
+// Recorded decoders take the sizes of their inputs from one step to the next, so that caches grow.
+await cases('decoders', 'language', { left: EXPERTS, steps: Infinity });
+await cases('experts', 'language', { wanted: EXPERTS, steps: Infinity });
+await cases('gguf', 'gguf', { steps: Infinity });
+await runs('gguf', inside);
+await cases('safetensors', 'safetensors', { steps: Infinity });
+for (const kind of ['circle', 'frameworks', 'microsoft', 'mnn', 'ncnn', 'opsets', 'ort', 'pnnx', 'rules', 'tengine', 'tnn'])
+  await cases(kind, kind);
+await cases('tflite_cases', 'tflite');
+await cases('nnpackage', 'circle', { wanted: /^instance_norm$/, change: packaged });
+await runs('ggml', async (glue, run) => {
+  for (const [path, bytes] of references('whisper')) {
+    if (path.endsWith('.bin')) await run(async () => (await load(glue, bytes, {}, 'ggml-model.bin')).free());
+  }
+});
+await runs('text', words);
+await runs('speech', speech);
+await runs('brought', async (glue, run) => {
   const options = { backends: ['page', 'cpu'], brought: [BROUGHT] };
-  for (const [name, bytes, runs] of PICTURES) {
-    await use(glue, bytes, runs, options);
-    if (!name.startsWith('dense')) await use(glue, bytes, runs, { ...options, pins: ['op:Conv=page'] });
+  for (const [name, bytes, sizes] of PICTURES) {
+    await run(() => use(glue, bytes, sizes, options));
+    if (!name.startsWith('dense')) await run(() => use(glue, bytes, sizes, { ...options, pins: ['op:Conv=page'] }));
   }
   // A backend without help has to take all, or says what it does not.
-  await use(glue, digits, [[1, 1, 28, 28]], { backends: ['page'], brought: [BROUGHT] }).catch((error) => String(error.message));
-});
-profile.transformers = await passed(async (glue) => {
-  for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs);
-});
-profile.text = await passed(words);
-profile.speech = await passed(speech);
-installGpu();
-const gpu = { backends: ['wgpu', 'cpu'] };
-profile.gpu = await passed(async (glue) => {
-  for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, gpu);
-  await use(
-    glue,
-    digits,
-    [
-      [1, 1, 28, 28],
-      [3, 1, 28, 28],
-    ],
-    gpu,
+  await run(() =>
+    use(glue, digits, DIGITS.slice(0, 1), { backends: ['page'], brought: [BROUGHT] }).catch((error) => String(error.message)),
   );
 });
-profile.gpu_tflite = await passed(async (glue) => {
-  for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], gpu);
+installGpu();
+const gpu = { backends: ['wgpu', 'cpu'] };
+await runs('gpu', async (glue, run) => {
+  for (const [, bytes, sizes] of PICTURES) await run(() => use(glue, bytes, sizes, gpu));
+  await run(() => use(glue, digits, DIGITS, gpu));
 });
-profile.gpu_quantized = await passed(async (glue) => {
-  for (const [, bytes, runs] of QUANTIZED) await use(glue, bytes, runs, gpu, picture);
-  for (const [, bytes, dims] of TFLITE_QUANTIZED) await use(glue, bytes, [dims], gpu, picture);
+await runs('gpu_tflite', async (glue, run) => {
+  for (const [, bytes, dims] of TFLITE) await run(() => use(glue, bytes, [dims], gpu));
 });
-profile.gpu_transformers = await passed(async (glue) => {
-  for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs, gpu);
+await runs('gpu_quantized', async (glue, run) => {
+  for (const [, bytes, sizes] of QUANTIZED) await run(() => use(glue, bytes, sizes, gpu, picture));
+  for (const [, bytes, dims] of TFLITE_QUANTIZED) await run(() => use(glue, bytes, [dims], gpu, picture));
 });
-writeFileSync(
-  out,
-  Object.entries(profile)
-    .map(([kind, points]) => `${kind} ${points.join(' ')}\n`)
-    .join(''),
-);
-for (const [kind, points] of Object.entries(profile)) console.log(`${kind}: ${points.length} points`);
+await runs('gpu_language', async (glue, run) => {
+  for (const [bytes, sizes] of TRANSFORMERS) await run(() => use(glue, bytes, sizes, gpu));
+});
+writeFileSync(out, lines.join(''));
+for (const [kind, { runs, left }] of Object.entries(counts)) console.log(`${kind}: ${runs} runs${left ? `, ${left} left out` : ''}`);

@@ -5,7 +5,7 @@ use super::binary::Binary;
 use super::callers::Callers;
 use super::data::{Moved, References, moved};
 use super::layout::Layout;
-use super::owners::Profile;
+use super::profile::Profile;
 use anyhow::Result;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,11 +19,9 @@ pub fn follow(
     profile: &Profile,
     owners: &mut [Option<usize>],
 ) -> Result<Vec<Moved>> {
-    let core = profile.get("core");
     let free = binary.functions().filter(|f| {
         let own = *f as usize;
-        let entered = core.is_some_and(|core| core.contains(f));
-        *f >= binary.imported && !binary.rooted[own] && !entered
+        *f >= binary.imported && !binary.rooted[own] && !profile.is_core(*f)
     });
     let free: Vec<u32> = free.filter(|f| owners[*f as usize].is_none()).collect();
     let references = References::read(binary, layout)?;

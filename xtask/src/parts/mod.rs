@@ -4,14 +4,17 @@
 
 mod binary;
 mod callers;
+mod clusters;
 mod cold;
 mod count;
 mod data;
 mod followers;
 mod layout;
 mod live;
+mod needs;
 mod owners;
 mod points;
+mod profile;
 mod split;
 mod types;
 
@@ -20,7 +23,9 @@ pub use cold::outline;
 pub use count::counting;
 pub use followers::{follow, hidden};
 pub use layout::{Layout, without_relocations};
-pub use owners::{PARTS, Profile, owners, read_profile};
+pub use needs::needs;
+pub use owners::{PARTS, owners};
+pub use profile::Profile;
 pub use split::{Split, embed};
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-use super::{Binary, PARTS, Profile, Split, counting, owners, read_profile};
+use super::needs::KINDS;
+use super::{Binary, PARTS, Profile, Split, counting, needs, owners};
 use crate::sh;
 use std::collections::HashSet;
 use wasm_encoder::{
@@ -230,37 +231,69 @@ fn a_counting_binary_tells_which_points_were_passed() {
 }
 
 #[test]
-fn what_runs_entered_and_the_crates_of_functions_decide() {
+fn what_runs_entered_decides() {
     let mut binary = Binary::read(binary()).unwrap();
     binary.sizes = vec![100; NAMES.len()];
-    let none = owners(&binary, &Profile::default());
-    let rest = PARTS.iter().position(|part| *part == "rest");
-    assert_eq!(none, [None, None, rest, Some(0), Some(2), Some(0)]);
-    let entered = |kind: &str, f: u32| Profile::from([(kind.to_owned(), HashSet::from([f]))]);
-    assert_eq!(owners(&binary, &entered("core", 3))[3], None);
-    let quantized = PARTS.iter().position(|part| *part == "quantized");
-    assert_eq!(owners(&binary, &entered("quantized", 2))[2], quantized);
+    let owned = |binary: &Binary, runs: &str| {
+        let part = |of: Option<usize>| of.map_or("core", |part| PARTS[part]);
+        let owners = owners(binary, &Profile::read(runs).unwrap());
+        owners.into_iter().map(part).collect::<Vec<_>>()
+    };
+    // What no run entered is by its module, and in no part what the host calls.
+    let none = owned(&binary, "");
+    assert_eq!(none[..2], ["core", "core"]);
+    assert!(
+        none[2].starts_with("rare") && none[4].starts_with("rare"),
+        "{none:?}"
+    );
+    assert_ne!(none[2], none[4]);
+    assert_eq!([none[3], none[5]], ["gpu_rare"; 2]);
+    assert_eq!(owned(&binary, "core 3\ngpu 3")[3], "core");
+    assert_eq!(owned(&binary, "tflite 2\ncircle 2\ncore 3")[2], "tflite");
+    assert_eq!(
+        owned(&binary, "gpu 2\ngpu_tflite 2 3")[2..4],
+        ["gpu", "shaders"]
+    );
+    let several = owned(&binary, "gpu 2\ntflite 2 3\nmnn 2 3");
+    assert_eq!(several[2..4], ["common1", "common1"]);
     binary.sizes[2] = 4;
-    assert_eq!(owners(&binary, &Profile::default())[2], None);
+    assert_eq!(owned(&binary, "gpu 2")[2], "core");
 }
 
 #[test]
-fn a_profile_is_a_line_for_each_kind() {
-    let profile = read_profile("core 1 2\ngpu 7\n").unwrap();
-    assert_eq!(profile["core"], HashSet::from([1, 2]));
-    assert_eq!(profile["gpu"], HashSet::from([7]));
-    assert!(read_profile("core 1 x\n").is_none());
+fn a_profile_is_a_line_for_each_run() {
+    let profile = Profile::read("core 1 2\ngpu 2 7\n").unwrap();
+    assert_eq!(profile.kinds(), ["core", "gpu"]);
+    assert_eq!(
+        [1, 2, 7].map(|point| profile.runs(point)),
+        [&[0][..], &[0, 1], &[1]]
+    );
+    assert_eq!(
+        [1, 2, 7].map(|point| profile.is_core(point)),
+        [true, true, false]
+    );
+    assert!(Profile::read("core 1 x\n").is_none());
 }
 
-/// The package names the parts in two places more.
 #[test]
-fn the_package_has_the_same_parts() {
-    let list = PARTS
-        .iter()
-        .map(|part| format!("'{part}'"))
-        .collect::<Vec<_>>()
-        .join(",");
-    for file in ["www/package/src/parts.ts", "www/scripts/build.mjs"] {
+fn a_kind_needs_what_half_of_its_runs_enter() {
+    let profile = Profile::read("tnn 1\ntnn 1 2\ntnn 3\nmnn 2\n").unwrap();
+    let told = needs(&profile, &[None, Some(0), Some(1), Some(1)]);
+    assert!(told.contains("  tnn: ['gpu', 'shaders'],\n"), "{told}");
+    assert!(told.contains("  mnn: ['shaders'],\n"), "{told}");
+    assert!(told.contains("  text: [],\n"), "{told}");
+}
+
+/// The package names the parts in two places more, and the kinds in one.
+#[test]
+fn the_package_has_the_same_parts_and_kinds() {
+    for (names, file) in [
+        (PARTS, "www/package/src/parts.ts"),
+        (PARTS, "www/scripts/build.mjs"),
+        (KINDS, "www/package/src/parts.ts"),
+    ] {
+        let list: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+        let list = list.join(",");
         let text = std::fs::read_to_string(sh::root().join(file)).unwrap();
         // A long list stands on several lines.
         let text: String = text.split_whitespace().collect();
@@ -268,7 +301,7 @@ fn the_package_has_the_same_parts() {
             ["]", ",]"]
                 .iter()
                 .any(|end| text.contains(&format!("[{list}{end}"))),
-            "{file} names other parts than {list}"
+            "{file} does not list {list}"
         );
     }
 }

@@ -2,7 +2,7 @@
 import { workerData } from 'node:worker_threads';
 import type { Variant } from '../detect.js';
 import { scriptOf } from '../builds.js';
-import { placesOfBuild } from '../places.js';
+import { PARTS_OF } from '../places.js';
 import { serve } from '../serve.js';
 
 // wgpu asks for WebGPU only where a scope of browsers has its name; a thread of Deno has WebGPU and no such name.
@@ -10,4 +10,4 @@ import { serve } from '../serve.js';
 
 const build = workerData as Variant;
 const { createGlue } = await scriptOf(build);
-serve(createGlue, placesOfBuild[build]);
+serve(createGlue, PARTS_OF[build]);

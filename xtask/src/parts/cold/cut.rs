@@ -129,14 +129,8 @@ impl Cutter<'_> {
         };
         let piece = self.piece(body, point, &call, format!("{name}{PIECE}"))?;
         self.pieces.push(piece);
-        for (kind, passed) in self.passed {
-            if passed.contains(&point.number) {
-                self.profile
-                    .entry(kind.clone())
-                    .or_default()
-                    .insert(call.function);
-            }
-        }
+        self.profile
+            .set(call.function, self.passed.runs(point.number));
         Ok(Some(call))
     }
 }

@@ -10,8 +10,8 @@ mod write;
 
 use super::binary::Binary;
 use super::live::{Live, Shape};
-use super::owners::Profile;
 use super::points::Points;
+use super::profile::Profile;
 use anyhow::{Context, Result};
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -61,7 +61,7 @@ pub fn is_piece(name: &str) -> bool {
     name.ends_with(PIECE)
 }
 
-/// The binary with its pieces as functions after those that it had, and the functions that each kind of run entered.
+/// The binary with its pieces as functions after those that it had, and the functions that each run entered.
 ///
 /// # Errors
 /// Where the binary holds what is not known here.
@@ -69,10 +69,7 @@ pub fn outline(binary: &Binary, passed: &Profile) -> Result<(Binary, Profile)> {
     let mut cutter = Cutter {
         binary,
         passed,
-        profile: passed
-            .keys()
-            .map(|kind| (kind.clone(), Default::default()))
-            .collect(),
+        profile: passed.of_same_runs(),
         points: Points::default(),
         types: Vec::new(),
         numbers: HashMap::new(),
@@ -193,16 +190,8 @@ impl Cutter<'_> {
     ) -> Result<()> {
         checked.read_locals(&mut body.get_binary_reader())?;
         let begin = self.points.begin();
-        for (kind, passed) in self.passed {
-            if passed.contains(&begin) {
-                self.profile
-                    .entry(kind.clone())
-                    .or_default()
-                    .insert(function);
-            }
-        }
-        let core = self.passed.get("core");
-        let passed = |point: &u32| core.is_some_and(|core| core.contains(point));
+        self.profile.set(function, self.passed.runs(begin));
+        let passed = |point: &u32| self.passed.is_core(*point);
         let name = &self.binary.names[function as usize];
         let kept = WHOLE.iter().chain(LENGTHS).any(|of| name.contains(of));
         let whole = !passed(&begin) || kept;

@@ -7,7 +7,8 @@ import { VARIANTS } from '../../detect.js';
 import type { Variant } from '../../detect.js';
 import { KilimError } from '../../errors.js';
 import type { Port } from '../../feeds.js';
-import { PARTS } from '../../parts.js';
+import { PARTS, partsFor } from '../../parts.js';
+import { PARTS_OF } from '../../places.js';
 import type { Part } from '../../parts.js';
 import { readReport } from '../../report.js';
 import { Tensor, toWire } from '../../tensor.js';
@@ -70,7 +71,9 @@ async function partsOf(model: string, { engine, loaded }: Opened, dims: Wanted['
 }
 
 /** Parts that no run on the CPU takes. */
-const OF_PAGES: readonly Part[] = ['gpu', 'shaders'];
+const OF_PAGES: readonly Part[] = ['gpu', 'shaders', 'gpu_rare'];
+/** What models of any kind need on WebGPU. */
+const ON_GPU = ['gpu', 'gpu_language', 'gpu_quantized', 'gpu_tflite'] as const;
 
 /** The files that pages need for these models. */
 async function filesFor(models: readonly string[], { builds, gpu, webnn, dims }: Wanted): Promise<Files> {
@@ -82,7 +85,11 @@ async function filesFor(models: readonly string[], { builds, gpu, webnn, dims }:
     if (readReport(opened.loaded.report).nodes.some(({ op }) => op === 'ImageDecoder')) pictures ??= `${basename(model)} decodes pictures`;
     opened.engine.close();
   }
-  if (gpu) for (const part of OF_PAGES) parts.set(part, 'WebGPU; which of its kernels a model takes shows on a GPU only');
+  if (gpu) {
+    const why = 'WebGPU; which of its kernels a model takes shows on a GPU only';
+    for (const part of [...OF_PAGES, ...builds.flatMap((build) => partsFor(PARTS_OF[build].needs, ON_GPU))])
+      if (!parts.has(part)) parts.set(part, why);
+  }
   const files: Files = new Map();
   for (const build of builds) {
     files.set(`worker.${build}.js`, 'the worker of sessions');

@@ -1,0 +1,3 @@
+import type { Needs } from './parts.js';
+
+export declare const needs: Needs;
