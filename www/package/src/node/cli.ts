@@ -4,6 +4,7 @@ import type { ParseArgsConfig } from 'node:util';
 import { KilimError } from '../errors.js';
 import { bundle } from './cli/bundle.js';
 import { copy } from './cli/copy.js';
+import { isolation } from './cli/isolation.js';
 import { types } from './cli/types.js';
 
 interface Command {
@@ -33,6 +34,14 @@ const COMMANDS: Record<string, Command> = {
     run: ([to, ...more]) => {
       if (to === undefined || more.length > 0) throw wrongUse('copy');
       return copy(to);
+    },
+  },
+  isolation: {
+    usage: 'DIR',
+    about: 'puts the service worker there that isolates the pages of DIR and below, for `isolate` of `kilim/isolation`',
+    run: ([to, ...more]) => {
+      if (to === undefined || more.length > 0) throw wrongUse('isolation');
+      return isolation(to);
     },
   },
   types: {
