@@ -266,6 +266,7 @@ test('a session of chosen outputs computes and holds nothing for others, which o
       await session.release();
     }
     Object.assign(console, { log, table });
+    const told = warned.filter((words) => words.includes('"wanted"'));
     const absent = await refusal(() => ort.InferenceSession.create(Uint8Array.from(bytes), { extra: { kilim: { outputs: ['nope'] } } }));
     const held = [];
     for (const outputs of [undefined, ['wanted']]) {
@@ -273,13 +274,15 @@ test('a session of chosen outputs computes and holds nothing for others, which o
       held.push(session.report.backends[0].constantBytes);
       session.close();
     }
-    return { tables, given, names, absent, held };
+    return { tables, given, names, absent, held, told };
   }, bytes);
   assert.deepEqual(seen.tables, [
     ['Exp', 'MatMul', 'MatMul', 'Sin'],
     ['Exp', 'MatMul'],
   ]);
   assert.deepEqual(seen.given[1], seen.given[0]);
+  assert.equal(seen.told.length, 1);
+  assert.match(seen.told[0], /2 of 4 nodes .*outputs: \["wanted"\]/);
   assert.deepEqual(seen.names, [['wanted', 'other'], ['wanted']]);
   assert.match(seen.absent[1], /nope/);
   assert.equal(seen.held[0], 2 * seen.held[1]);
