@@ -148,6 +148,25 @@ test('where a reload would not help there is none, and the reason is given', { t
   }
 });
 
+test('a page in a frame, and one that may keep nothing, are told and not loaded again', { timeout: 60_000 }, async () => {
+  const framed = "<script>if (location.search === '?not') document.write('<iframe src=\"/\"></iframe>')</script>";
+  const closed = "<script>Object.defineProperty(globalThis, 'sessionStorage', { get() { throw new Error('not allowed'); } })</script>";
+  const context = await browser.newContext();
+  const here = await opened(pageWith("'/isolation.worker.js'", closed + framed), { context });
+  assert.match((await here.done()).reason, /cannot be used: not allowed/);
+  await here.page.goto(`${here.url}/?not`);
+  const frame = here.page.frames()[1];
+  await frame.waitForFunction(() => globalThis.done);
+  assert.match(await frame.evaluate(() => globalThis.done.reason), /in a frame/);
+  assert.equal(here.loads(), 3);
+  await here.close();
+  const isolated = { ...NONE, 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+  const other = await opened(pageWith("'/isolation.worker.js'", closed), { context, headers: isolated });
+  assert.deepEqual(await other.done(), { isolated: true, reason: null, is: true });
+  await other.close();
+  await context.close();
+});
+
 test("a page's own service worker answers with the headers", { timeout: 60_000 }, async () => {
   const own = `import { isolated } from '/kilim/isolation.js';
 addEventListener('fetch', (event) => {

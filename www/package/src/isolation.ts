@@ -39,13 +39,14 @@ export async function isolate(worker: string | URL | ServiceWorkerRegistration):
   try {
     return await tryToIsolate(worker);
   } catch (error) {
+    // Settings of the visitor may forbid a page to keep anything.
     return not(`the service worker cannot be used: ${reasonOf(error)}`);
   }
 }
 
 async function tryToIsolate(worker: string | URL | ServiceWorkerRegistration): Promise<Isolation> {
   if (globalThis.crossOriginIsolated) {
-    globalThis.sessionStorage?.removeItem(TRIES);
+    forgetTries();
     return { isolated: true, reason: null };
   }
   const reason = whyInVain();
@@ -66,6 +67,14 @@ async function tryToIsolate(worker: string | URL | ServiceWorkerRegistration): P
   sessionStorage.setItem(TRIES, String(tries + 1));
   location.reload();
   return new Promise(() => undefined);
+}
+
+function forgetTries(): void {
+  try {
+    globalThis.sessionStorage?.removeItem(TRIES);
+  } catch {
+    // Where nothing may be read nothing was written.
+  }
 }
 
 /** Why the page need not be loaded again. */
