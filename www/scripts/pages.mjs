@@ -11,7 +11,7 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 const PAGES = [
   ['pictures, ONNX, CPU', [], 349],
   ['pictures, ONNX, WebGPU', ['gpu', 'several'], 451],
-  ['pictures, TFLite, CPU', ['tflite'], 409],
+  ['pictures, TFLite, CPU', ['tflite'], 410],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 505],
   ['language, ONNX, CPU', ['language', 'quantized'], 553],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 617, ['text.js']],
