@@ -62,7 +62,7 @@ async function tryToIsolate(worker: string | URL | ServiceWorkerRegistration): P
   if (!location.href.startsWith(registration.scope))
     return not(`the service worker is in charge of ${registration.scope} and what is below, which this page is not`);
   if (!(await isActive(registration))) return not('the service worker could not be installed');
-  // The browser does not know the first.
+  // A page that a worker answers for and that is not isolated is in a browser without the first policy.
   if (tries > 0) await keepPolicy(POLICIES[1]);
   sessionStorage.setItem(TRIES, String(tries + 1));
   location.reload();

@@ -26,7 +26,7 @@ async function policyOf(): Promise<Policy> {
  */
 export async function isolated(answer: Response | Promise<Response>): Promise<Response> {
   const response = await answer;
-  // Nobody may make another of these.
+  // An opaque answer, or one that redirects, can only be handed on.
   if (response.status === 0) return response;
   const headers = new Headers(response.headers);
   const add = (name: string, value: string) => headers.has(name) || headers.set(name, value);
