@@ -21,7 +21,7 @@ function put(address, text) {
 
 /** The package's types, with what stands above each export. */
 async function api(version) {
-  const entries = ['index', 'text', 'speech', 'sound', 'pictures', 'cache', 'ort'];
+  const entries = ['index', 'text', 'speech', 'sound', 'pictures', 'cache', 'isolation', 'ort'];
   const app = await Application.bootstrapWithPlugins({
     entryPoints: entries.map((name) => join(www, 'package', 'src', `${name}.ts`)),
     tsconfig: join(www, 'package', 'tsconfig.json'),

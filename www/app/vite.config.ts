@@ -38,6 +38,7 @@ export default defineConfig({
       { find: /^kilim\/pictures$/, replacement: join(kilim, 'pictures.js') },
       { find: /^kilim\/sound$/, replacement: join(kilim, 'sound.js') },
       { find: /^kilim\/text$/, replacement: join(kilim, 'text.js') },
+      { find: /^kilim\/isolation$/, replacement: join(kilim, 'isolation.js') },
       { find: /^kilim\/types$/, replacement: join(kilim, 'types.js') },
       { find: /^kilim\/speech$/, replacement: join(kilim, 'speech.js') },
     ],

@@ -220,6 +220,10 @@ await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');
 await bundleForNode(join('node', 'cli.js'), 'node.cli.js', { banner: '#!/usr/bin/env node' });
+// Pages call it, and service workers answer with it.
+await bundle('isolation.js');
+// A service worker is in charge of what lies beside it, so that it is copied elsewhere: one file.
+await bundle(join('isolation', 'worker.js'), { as: 'isolation.worker.js' });
 // Shares the session's classes with the page's own import.
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
 const HOLDERS = {

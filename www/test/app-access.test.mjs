@@ -1,8 +1,12 @@
 // The web app by keyboard and screen reader, and on a telephone.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { appPage, launchApp, test } from './support/app.mjs';
+import { www } from './support/browser.mjs';
 
+const axe = readFileSync(join(www, 'node_modules', 'axe-core', 'axe.min.js'), 'utf8');
 const TABS = ['Run', 'Graph', 'Benchmark', 'Compare', 'Code'];
 
 let app;
@@ -27,42 +31,75 @@ test('the tabs are chosen by the arrow keys, and the address says which is open'
   await done();
 });
 
-/** The fields, buttons and links that are seen and have no name. */
-const nameless = (page) =>
-  page.evaluate(() => {
-    const nameOf = (element) => {
-      const by = (element.getAttribute('aria-labelledby') ?? '').split(' ').map((id) => document.getElementById(id)?.textContent ?? '');
-      const labels = [...(element.labels ?? [])].map((label) => label.textContent);
-      return [element.getAttribute('aria-label') ?? '', ...by, ...labels, element.textContent, element.title].join('').trim();
-    };
-    const controls = 'button, a[href], input, select, textarea, progress, [role=button], [role=img], [role=region], [tabindex]';
-    return [...document.querySelectorAll(controls)]
-      .filter((element) => element.checkVisibility() && nameOf(element) === '')
-      .map((element) => element.outerHTML.slice(0, 200));
-  });
-
 /** How much wider than the window the page is. */
 const overhang = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-for (const width of [1280, 360]) {
-  test(`every control has a name, headings go down by one, and nothing is wider than ${width} pixels`, async () => {
-    const { page, done } = await appPage(app, { viewport: { width, height: 800 } });
-    for (const name of TABS) {
-      await page.getByRole('tab', { name }).click();
-      if (name === 'Graph') await page.locator('.graph .node').first().click();
-      if (name === 'Run') await page.getByTestId('task').selectOption('detect');
+/** What axe-core finds wrong with the page as it is: each rule with the elements, and why. */
+async function violations(page) {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const found = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+    return found.violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`),
+    );
+  });
+}
+
+/** What brings a tab into the states in which it shows the most, one after the other. */
+const STATES = {
+  Run: [
+    (page) => page.getByTestId('profile').click(),
+    (page) => page.getByTestId('task').selectOption('detect'),
+    (page) => page.getByTestId('task').selectOption('classify'),
+    async (page) => {
+      await page.getByTestId('url').fill(new URL('/nothing.onnx', page.url()).href);
+      await page.locator('#url-form button[type=submit]').click();
+      await page.locator('.failure').waitFor();
+    },
+  ],
+  Graph: [(page) => page.locator('.graph .node').first().click()],
+  Benchmark: [
+    async (page) => {
+      await page.getByTestId('bench-backend-wgpu').uncheck();
+      await page.getByTestId('bench-runs').fill('2');
+      await page.getByTestId('bench-start').click();
+      await page.getByTestId('bench-save').waitFor({ timeout: 60_000 });
+    },
+  ],
+  Compare: [
+    async (page) => {
+      await page.getByTestId('verify').click();
+      await page.locator('[data-testid=verify-result] tbody tr').first().waitFor();
+    },
+  ],
+  Code: [],
+};
+
+for (const [width, colorScheme] of [
+  [1280, 'light'],
+  [360, 'dark'],
+]) {
+  test(`axe-core finds nothing, and nothing is wider than ${width} pixels, ${colorScheme}`, async () => {
+    const { page, server, done } = await appPage(app, { viewport: { width, height: 800 } });
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.getByTestId('answer').waitFor();
+    const check = async (what) => {
       await page.waitForTimeout(100);
-      assert.deepEqual(await nameless(page), [], name);
-      assert.equal(await overhang(page), 0, name);
-      const levels = await page.evaluate(() =>
-        [...document.querySelectorAll('h1, h2, h3, h4')]
-          .filter((heading) => heading.checkVisibility())
-          .map(({ tagName }) => Number(tagName[1])),
-      );
-      assert.ok(
-        levels.every((level, i) => level <= (levels[i - 1] ?? 0) + 1),
-        `${name}: ${levels}`,
-      );
+      assert.deepEqual(await violations(page), [], what);
+      assert.equal(await overhang(page), 0, what);
+    };
+    for (const name of [...TABS].reverse()) {
+      await page.getByRole('tab', { name }).click();
+      await check(name);
+      for (const [i, bring] of STATES[name].entries()) {
+        await bring(page);
+        await check(`${name}, state ${i}`);
+      }
+    }
+    for (const other of ['talk', 'listen']) {
+      await page.goto(`${server.url}/${other}.html`);
+      await page.getByTestId('folder').waitFor();
+      await check(other);
     }
     await done();
   });

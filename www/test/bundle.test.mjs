@@ -1,6 +1,6 @@
 // `npx kilim bundle`: pages with these models need no other files than it puts there.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -92,4 +92,34 @@ test('it takes what is asked for, and refuses what is not known', { timeout: 60_
   assert.match(await failure(digits, '--out', 'x', '--builds', 'avx'), /`avx` is not known here: expected simd, relaxed, threads/);
   assert.match(await failure(digits), /bundle is not called so: expected npx kilim bundle MODEL… --out DIR/);
   assert.match(await failure('none.onnx', '--out', 'x'), /none\.onnx/);
+});
+
+test('models of a format that only a module of the user knows are bundled and described', { timeout: 60_000 }, async () => {
+  writeFileSync(join(folder, 'net.chain'), 'chain 1\nscale 2\nrelu\n');
+  copyFileSync(join(www, 'fixtures', 'shared', 'importer.js'), join(folder, 'chain.mjs'));
+  const options = ['--builds', 'simd', '--importer', 'chain.mjs'];
+  await assert.rejects(bundle('net.chain', '--out', 'x'), ({ stderr }) => /net\.chain/.test(stderr));
+  await assert.rejects(bundle('net.chain', '--out', 'x', '--importer', 'none.mjs'), ({ stderr }) => /importer `none`/.test(stderr));
+  const said = await bundle('net.chain', '--out', 'chain', ...options);
+  assert.match(said, /\nimporter\.js .*between Kilim and chain\.mjs\n/);
+  assert.match(said, /\nkilim\.simd\.seldom\.wasm .*net\.chain takes it while it is loaded\n/);
+  await run(folder, process.execPath, [join(dist, 'node.cli.js'), 'types', 'net.chain', '--importer', 'chain.mjs']);
+  assert.match(readFileSync(join(folder, 'net.types.ts'), 'utf8'), /interface Net /);
+  const server = await serve([
+    ['/kilim/', new Map([['index.js', readFileSync(join(dist, 'index.js'))]])],
+    ['/chain/', join(folder, 'chain')],
+    ['/models/', folder],
+  ]);
+  const { page, problems } = await open(browser, `${server.url}/empty`);
+  const seen = await page.evaluate(async () => {
+    const { load, registerImporter } = await import('/kilim/index.js');
+    registerImporter('chain', '/models/chain.mjs');
+    const session = await load('/models/net.chain', { assets: '/chain', backends: ['cpu'], worker: true, variant: 'simd' });
+    const { y } = await session.run({ x: { type: 'float32', dims: [3], data: Float32Array.of(1, -1, 2) } });
+    session.close();
+    return [...y.data];
+  });
+  await page.close();
+  await server.close();
+  assert.deepEqual([seen, problems], [[2, 0, 4], []]);
 });

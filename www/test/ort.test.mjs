@@ -8,6 +8,7 @@ import { Tensor } from '../dist/kilim/node.js';
 import * as inNode from '../dist/kilim/node.ort.js';
 import { FILES, answersIn } from '../fixtures/ort/page.mjs';
 import { repository, www } from './support/browser.mjs';
+import { model, tensor } from './support/onnx.mjs';
 import { packagePage } from './support/page.mjs';
 import { references } from './support/references.mjs';
 import { readTensor } from './support/values.mjs';
@@ -231,6 +232,60 @@ test('profiles are written to the console', async () => {
   assert.equal(seen[0], 'kilim/ort: nodes, in milliseconds of all 3 runs');
   assert.equal(seen.length, 2);
   assert.ok(seen[1].some(([node, op]) => node === 'node0' && op === 'Add'));
+});
+
+test('a session of chosen outputs computes and holds nothing for others, which one of all outputs does', async () => {
+  // Two heads with weights of their own on one trunk.
+  const weights = (name) => tensor(name, [64, 64], { floats: Array.from({ length: 64 * 64 }, (_, i) => (i % 7) / 7) });
+  const bytes = model({
+    nodes: [
+      ['Exp', ['x'], ['trunk']],
+      ['MatMul', ['trunk', 'w'], ['wanted']],
+      ['MatMul', ['trunk', 'v'], ['hidden']],
+      ['Sin', ['hidden'], ['other']],
+    ],
+    inputs: [['x', [1, 64]]],
+    outputs: [
+      ['wanted', [1, 64]],
+      ['other', [1, 64]],
+    ],
+    initializers: [weights('w'), weights('v')],
+  });
+  const seen = await here.page.evaluate(async (bytes) => {
+    const [log, table] = [console.log, console.table];
+    const tables = [];
+    Object.assign(console, { log: () => {}, table: (rows) => tables.push(rows.map(({ op }) => op).sort()) });
+    const given = [];
+    const names = [];
+    for (const extra of [{}, { kilim: { outputs: ['wan*'] } }]) {
+      const session = await ort.InferenceSession.create(Uint8Array.from(bytes), { enableProfiling: true, extra });
+      const { wanted } = await session.run({ x: float([1, 64], ...Array(64).fill(0.5)) }, ['wanted']);
+      given.push([...wanted.data]);
+      names.push(session.outputNames);
+      session.endProfiling();
+      await session.release();
+    }
+    Object.assign(console, { log, table });
+    const told = warned.filter((words) => words.includes('"wanted"'));
+    const absent = await refusal(() => ort.InferenceSession.create(Uint8Array.from(bytes), { extra: { kilim: { outputs: ['nope'] } } }));
+    const held = [];
+    for (const outputs of [undefined, ['wanted']]) {
+      const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], ...(outputs && { outputs }) });
+      held.push(session.report.backends[0].constantBytes);
+      session.close();
+    }
+    return { tables, given, names, absent, held, told };
+  }, bytes);
+  assert.deepEqual(seen.tables, [
+    ['Exp', 'MatMul', 'MatMul', 'Sin'],
+    ['Exp', 'MatMul'],
+  ]);
+  assert.deepEqual(seen.given[1], seen.given[0]);
+  assert.equal(seen.told.length, 1);
+  assert.match(seen.told[0], /2 of 4 nodes .*outputs: \["wanted"\]/);
+  assert.deepEqual(seen.names, [['wanted', 'other'], ['wanted']]);
+  assert.match(seen.absent[1], /nope/);
+  assert.equal(seen.held[0], 2 * seen.held[1]);
 });
 
 test('a language model with its caches has the words of onnxruntime', { timeout: 60_000 }, async () => {

@@ -69,7 +69,7 @@ export class Times {
       el('p', { class: 'note' }, `${rows.length} nodes${more}, ${formatTime(total)} in all${clock}`),
       el(
         'div',
-        { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Time per node' },
+        { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Nodes, the longest first' },
         el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...body)),
       ),
     );

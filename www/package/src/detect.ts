@@ -39,6 +39,9 @@ const runs: Record<Variant, () => boolean> = {
   threads: () => sharesMemory() && runs.relaxed(),
 };
 
+/** Whether the build with threads runs in this page once the page is cross-origin isolated. */
+export const runsThreadsWhereIsolated = (): boolean => BUILT.includes('threads') && HAS_WORKERS && runs.relaxed();
+
 /** Which build of this package this engine runs in this page on so many threads: the last that it can. */
 export function variantFor(threads: number): Variant | undefined {
   return BUILT.filter((variant) => (threads > 1 || variant !== 'threads') && runs[variant]()).pop();

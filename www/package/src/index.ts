@@ -305,7 +305,7 @@ function whyOneThread(worker: boolean | undefined, build: Variant): string | und
   if (globalThis.crossOriginIsolated === undefined)
     return 'this JavaScript engine has no workers with memory in common, or no relaxed SIMD';
   if (!globalThis.crossOriginIsolated) {
-    return 'the page is not cross-origin isolated: serve it with the headers `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`';
+    return 'the page is not cross-origin isolated: serve it with the headers `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`, or use `kilim/isolation`';
   }
   return `the build \`${build}\` has one`;
 }

@@ -14,7 +14,8 @@ export async function keepOffline(): Promise<void> {
     installing?.addEventListener('statechange', () => offer(registration));
   });
   const ready = await serviceWorker.ready;
-  const builds = [detectVariant() ?? [], crossOriginIsolated ? 'threads' : []].flat();
+  // The worker isolates pages that are loaded from then on.
+  const builds = [detectVariant() ?? [], 'threads'].flat();
   const { port1, port2 } = new MessageChannel();
   // Nothing of the network is needed any more.
   port1.onmessage = () => {

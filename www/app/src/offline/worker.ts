@@ -1,4 +1,6 @@
-// The app's service worker: keeps the app's own files, so that it opens without a network. Models are not its business.
+// The app's service worker: keeps the app's own files, so that it opens without a network, with the headers of isolation. Models are not
+// its business.
+import { isolated } from 'kilim/isolation';
 
 /** What TypeScript's library of pages does not have. */
 interface Scope extends EventTarget {
@@ -79,7 +81,7 @@ scope.addEventListener('activate', (event) => (event as Extendable).waitUntil(re
 scope.addEventListener('fetch', (event) => {
   const { request } = event as Fetching;
   const path = pathOf(request);
-  if (path !== undefined) (event as Fetching).respondWith(answer(path, request));
+  if (path !== undefined) (event as Fetching).respondWith(isolated(answer(path, request)));
 });
 scope.addEventListener('message', (event) => {
   const told = (event as Told).data as { builds?: unknown; use?: unknown } | null;

@@ -4,6 +4,7 @@ import type { ParseArgsConfig } from 'node:util';
 import { KilimError } from '../errors.js';
 import { bundle } from './cli/bundle.js';
 import { copy } from './cli/copy.js';
+import { isolation } from './cli/isolation.js';
 import { types } from './cli/types.js';
 
 interface Command {
@@ -19,9 +20,9 @@ const text = { type: 'string' } as const;
 
 const COMMANDS: Record<string, Command> = {
   bundle: {
-    usage: 'MODEL… --out DIR [--builds relaxed,simd] [--backends cpu] [--dims N=1]',
+    usage: 'MODEL… --out DIR [--builds relaxed,simd] [--backends cpu] [--dims N=1] [--importer FILE.mjs]',
     about: 'puts only those files there that pages with these models fetch, and says why each is needed',
-    options: { out: text, builds: text, backends: text, dims: text },
+    options: { out: text, builds: text, backends: text, dims: text, importer: text },
     run: (models, { out, ...how }) => {
       if (models.length === 0 || out === undefined) throw wrongUse('bundle');
       return bundle(models, out, how);
@@ -35,13 +36,21 @@ const COMMANDS: Record<string, Command> = {
       return copy(to);
     },
   },
+  isolation: {
+    usage: 'DIR',
+    about: 'puts the service worker there that isolates the pages of DIR and below, for `isolate` of `kilim/isolation`',
+    run: ([to, ...more]) => {
+      if (to === undefined || more.length > 0) throw wrongUse('isolation');
+      return isolation(to);
+    },
+  },
   types: {
-    usage: 'MODEL… [--out DIR]',
+    usage: 'MODEL… [--out DIR] [--importer FILE.mjs]',
     about: 'writes the types of inputs and outputs, for `load<Model>(…)`, into modules beside the models or into DIR',
-    options: { out: text },
-    run: (models, { out }) => {
+    options: { out: text, importer: text },
+    run: (models, { out, importer }) => {
       if (models.length === 0) throw wrongUse('types');
-      return types(models, out);
+      return types(models, out, importer);
     },
   },
 };

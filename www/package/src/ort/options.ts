@@ -30,7 +30,7 @@ export function readSessionOptions(options: Options): LoadOptions {
     ...(dims && { dims }),
     ...(options.externalData && { externalData: readExternalData(options.externalData) }),
     ...(options.enableProfiling && { configs: (backends ?? ['cpu']).map((name) => `${name}:timers=on`) }),
-    ...assetsOf(options.extra),
+    ...ownOptions(options.extra),
     threads: threads(),
   };
 }
@@ -104,10 +104,12 @@ function bytesOrAddress(data: Described['data']): ModelSource {
   return shared ? new Uint8Array(data as unknown as SharedArrayBuffer) : (data as ModelSource);
 }
 
-/** What onnxruntime has no option for: `extra: { kilim: { assets } }`. `env.wasm.wasmPaths` names files of onnxruntime-web. */
-function assetsOf(extra: Options['extra']): Pick<LoadOptions, 'assets'> {
-  const { assets } = (extra?.['kilim'] ?? {}) as Pick<LoadOptions, 'assets'>;
-  return assets === undefined ? {} : { assets };
+type Own = Pick<LoadOptions, 'assets' | 'outputs'>;
+
+/** What onnxruntime has no option for: `extra: { kilim: { assets, outputs } }`. `env.wasm.wasmPaths` names files of onnxruntime-web. */
+function ownOptions(extra: Options['extra']): Own {
+  const { assets, outputs } = (extra?.['kilim'] ?? {}) as Own;
+  return { ...(assets !== undefined && { assets }), ...(outputs !== undefined && { outputs }) };
 }
 
 /** What `env.wasm.numThreads` says, and otherwise as many as onnxruntime-web would start. */

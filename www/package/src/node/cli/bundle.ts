@@ -13,7 +13,7 @@ import type { Part } from '../../parts.js';
 import { readReport } from '../../report.js';
 import { Tensor, toWire } from '../../tensor.js';
 import { PACKAGE, copyFiles } from './copy.js';
-import { openModel } from './model.js';
+import { listOf, openModel, useImporters } from './model.js';
 import type { Opened } from './model.js';
 
 /** Files by their names, and why each is there. */
@@ -25,13 +25,13 @@ interface Wanted {
   builds: readonly Variant[];
   gpu: boolean;
   webnn: boolean;
+  /** Modules of importers that a page registers. */
+  importers: readonly string[];
   /** Sizes of free dimensions. */
   dims: Readonly<Record<string, number>>;
 }
 
 const BACKENDS = ['wgpu', 'cpu', 'webnn'];
-
-const listOf = (text: string | undefined, fallback: string): string[] => (text ?? fallback).split(',').filter((word) => word !== '');
 
 /** @throws KilimError `INVALID_VALUE` for words that mean nothing. */
 function readWanted(out: string, given: Record<string, string | undefined>): Wanted {
@@ -41,7 +41,14 @@ function readWanted(out: string, given: Record<string, string | undefined>): Wan
     const [, name = '', size] = /^(.+)=(\d+)$/.exec(word) ?? wrong(word, ['NAME=SIZE']);
     return [name, Number(size)];
   });
-  return { out, builds, gpu: backends.includes('wgpu'), webnn: backends.includes('webnn'), dims: Object.fromEntries(dims) };
+  return {
+    out,
+    builds,
+    gpu: backends.includes('wgpu'),
+    webnn: backends.includes('webnn'),
+    importers: listOf(given['importer'], ''),
+    dims: Object.fromEntries(dims),
+  };
 }
 
 function wrong(word: string, known: readonly string[]): never {
@@ -76,7 +83,8 @@ const OF_PAGES: readonly Part[] = ['gpu', 'shaders', 'gpu_rare'];
 const ON_GPU = ['gpu', 'gpu_language', 'gpu_quantized', 'gpu_tflite'] as const;
 
 /** The files that pages need for these models. */
-async function filesFor(models: readonly string[], { builds, gpu, webnn, dims }: Wanted): Promise<Files> {
+async function filesFor(models: readonly string[], { builds, gpu, webnn, importers, dims }: Wanted): Promise<Files> {
+  useImporters(importers);
   const parts = new Map<Part, string>();
   let pictures: string | undefined;
   for (const model of models) {
@@ -98,6 +106,7 @@ async function filesFor(models: readonly string[], { builds, gpu, webnn, dims }:
   }
   if (builds.includes('threads')) files.set('worker.crew.js', 'the workers that help sessions');
   if (webnn) for (const name of ['backend.js', 'webnn.js']) files.set(name, 'WebNN');
+  if (importers.length > 0) files.set('importer.js', `what stands between Kilim and ${importers.map((file) => basename(file)).join(', ')}`);
   if (pictures) files.set('kilim.pictures.wasm', pictures);
   return files;
 }

@@ -1,10 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { moduleOf, typeNameOf } from '../../model-types.js';
-import { openModel } from './model.js';
+import { listOf, openModel, useImporters } from './model.js';
 
 /** Writes the types of each model into a module beside it, or into the folder `out`. */
-export async function types(models: readonly string[], out: string | undefined): Promise<string> {
+export async function types(models: readonly string[], out: string | undefined, importer: string | undefined): Promise<string> {
+  useImporters(listOf(importer, ''));
   const lines: string[] = [];
   for (const model of models) {
     const { engine, loaded } = await openModel(model);
