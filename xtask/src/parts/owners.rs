@@ -47,7 +47,7 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("experts", 0.1),
     ("frameworks", 0.5),
     ("ggml", 0.3),
-    ("gpu", 2.0),
+    ("gpu", 4.0),
     ("language", 2.0),
     ("tflite_quantized", 2.0),
     ("gpu_language", 0.5),
@@ -64,6 +64,9 @@ const WEIGHTS: &[(&str, f64)] = &[
 /// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and
 /// an element there.
 const SMALL: usize = 60;
+/// Bytes up to which a function is the core's that runs of at least half of all kinds enter: a page may enter it by chance, and would fetch a
+/// whole part for it.
+const SHARED: usize = 128;
 /// What the names of functions that sort hold.
 const SORTS: &str = "core::slice::sort";
 
@@ -92,13 +95,22 @@ fn family(kind: &str) -> Option<usize> {
 pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     let mut owners = vec![None; binary.types.len()];
     let (mut several, mut never) = (Vec::new(), Vec::new());
+    let kinds = profile.kinds().iter().collect::<BTreeSet<_>>().len();
     for f in binary.functions() {
         let own = f as usize;
         if f < binary.imported || binary.rooted[own] || profile.is_core(f) || stays(binary, f) {
             continue;
         }
+        let of = profile.runs(f).iter().map(|run| profile.kind(*run));
+        if binary.sizes[own] <= SHARED && 2 * of.collect::<BTreeSet<_>>().len() >= kinds {
+            continue;
+        }
         match (profile.runs(f), of_family(profile, f)) {
-            ([], _) if is_of_gpu(&binary.names[own]) => owners[own] = Some(GPU_RARE),
+            ([], _) if is_of_gpu(&binary.names[own]) => {
+                // Devices differ, so that any page may enter what is no kernel.
+                let any = !is_piece(&binary.names[own]) && !is_kernel(&binary.names[own]);
+                owners[own] = Some(if any { GPU } else { GPU_RARE });
+            }
             ([], _) => never.push(f),
             (_, Some(part)) => owners[own] = Some(part),
             (runs, None) => several.push(Entered {
@@ -131,6 +143,13 @@ fn stays(binary: &Binary, f: u32) -> bool {
         return binary.calls[f as usize].iter().any(sorts);
     }
     binary.sizes[f as usize] <= SMALL || LENGTHS.iter().any(|of| name.contains(of))
+}
+
+/// Whether a function is of what kernels of WebGPU are made of, by its name.
+fn is_kernel(name: &str) -> bool {
+    ["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"]
+        .iter()
+        .any(|of| name.contains(of))
 }
 
 fn is_of_gpu(name: &str) -> bool {

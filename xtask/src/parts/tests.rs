@@ -247,7 +247,7 @@ fn what_runs_entered_decides() {
         "{none:?}"
     );
     assert_ne!(none[2], none[4]);
-    assert_eq!([none[3], none[5]], ["gpu_rare"; 2]);
+    assert_eq!([none[3], none[5]], ["gpu"; 2]);
     assert_eq!(owned(&binary, "core 3\ngpu 3")[3], "core");
     assert_eq!(owned(&binary, "tflite 2\ncircle 2\ncore 3")[2], "tflite");
     assert_eq!(
