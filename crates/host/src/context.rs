@@ -40,7 +40,6 @@ struct Kernels {
     read: PerTensor<bool>,
 }
 
-
 impl CpuContext {
     pub fn new(registry: Arc<KernelRegistry>, threads: Threads, state: ContextState) -> CpuContext {
         CpuContext {

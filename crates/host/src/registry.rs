@@ -180,7 +180,11 @@ impl KernelRegistry {
         accepts: Accepts<T>,
         make: Maker<T, K>,
     ) {
-        self.push(TypeId::of::<T>(), Box::new(InPlace { accepts, make }), false);
+        self.push(
+            TypeId::of::<T>(),
+            Box::new(InPlace { accepts, make }),
+            false,
+        );
     }
 
     /// Like [`KernelRegistry::add_in_place`] for types as of [`KernelRegistry::add_for_every_type`].

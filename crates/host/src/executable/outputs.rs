@@ -72,7 +72,7 @@ impl CpuExecutable {
             };
             let spec = &self.prepared.tensors.slots()[tensor].spec;
             let (dtype, bytes) = (spec.dtype, byte_count(spec.dtype, &spec.shape)?);
-            let mut own = Arc::into_inner(std::mem::take(buffer));
+            let mut own = buffer.take().and_then(Arc::into_inner);
             self.set_view(tensor, View::empty(dtype));
             self.spare.0.extend(own.take_if(|own| own.len() != bytes));
             match own {
@@ -94,7 +94,7 @@ impl CpuExecutable {
     /// `Limit` where the machine has no such memory.
     pub(super) fn memory_of(&mut self, output: TensorIndex, bytes: usize) -> Result<AlignedBytes> {
         let had = match &mut self.holders[output] {
-            Holder::Output(buffer) => Arc::into_inner(std::mem::take(buffer)),
+            Holder::Output(buffer) => buffer.take().and_then(Arc::into_inner),
             _ => None,
         };
         match had.filter(|had| had.len() == bytes) {
@@ -110,7 +110,7 @@ impl CpuExecutable {
         if let Some(own) = Arc::get_mut(&mut own) {
             self.set_view(output, View::of_mut(own.as_mut_slice(), dtype));
         }
-        self.holders[output] = Holder::Output(own);
+        self.holders[output] = Holder::Output(Some(own));
     }
 
     /// Takes what an input held out of its place, whose view is to be set anew. Memory that is nobody else's and of the

@@ -224,7 +224,9 @@ pub(super) fn inferred(
     let at = |e: crate::Error| e.at(&node.name, node.op.name());
     let outputs = infer_concrete(input.graph, node, inputs, run).map_err(at)?;
     let known = known_outputs(input, id, inputs, &outputs, run).map_err(at)?;
-    Ok(known.map_or(outputs, |values| values.iter().map(TensorSpec::of).collect()))
+    Ok(known.map_or(outputs, |values| {
+        values.iter().map(TensorSpec::of).collect()
+    }))
 }
 
 impl PlannedStage {
@@ -280,7 +282,11 @@ impl PlannedStage {
     /// # Errors
     /// Those of [`crate::backend::BackendContext::adapt`].
     #[inline(never)]
-    pub fn adapt(&mut self, mut adaptation: Adaptation, run: &mut Run<'_>) -> Result<bool, Obstacle> {
+    pub fn adapt(
+        &mut self,
+        mut adaptation: Adaptation,
+        run: &mut Run<'_>,
+    ) -> Result<bool, Obstacle> {
         let Some(frame) = &mut self.frame else {
             return Ok(false);
         };
@@ -352,13 +358,7 @@ impl PlannedStage {
 impl Adaptation {
     /// Asks the backends about the changed nodes and notes what becomes of their shares of the stage. `before`: the operations of a run
     /// before. `None` where the plan could not follow.
-    fn ask(
-        &mut self,
-        frame: &Frame,
-        before: f64,
-        input: &StageInput,
-        run: &Run<'_>,
-    ) -> Option<()> {
+    fn ask(&mut self, frame: &Frame, before: f64, input: &StageInput, run: &Run<'_>) -> Option<()> {
         self.operations = before;
         for changed in &mut self.nodes {
             let node = &input.graph.nodes[input.nodes()[changed.place].0];
@@ -450,7 +450,9 @@ impl Adaptation {
         rooms.bytes = planned.bytes;
         change.arena_bytes = planned.bytes;
         let tensors = rooms.tensors.iter().copied();
-        change.offsets.extend(tensors.zip(planned.offsets.iter().copied()));
+        change
+            .offsets
+            .extend(tensors.zip(planned.offsets.iter().copied()));
         self.rooms[b] = Some((rooms, planned.offsets));
         Some(())
     }

@@ -11,10 +11,10 @@ use crate::fact::TensorSpec;
 use crate::graph::ValueId;
 use crate::session::Run;
 
-/// The shortest and, in lengths of the longest input, how far a course is looked for.
+/// A course of fewer steps than these is no course: three lengths must differ.
 const SHORTEST: usize = 2;
 
-/// A length that counts as this much where it is shorter.
+/// A course is looked for over as many steps as the longest input has places, and over so many where that is shorter.
 const LONG: usize = 32;
 
 /// How values grow together.
@@ -72,7 +72,10 @@ impl Course {
         let mut longest = 0;
         for ((_, spec), at) in feeds() {
             let Some(at) = at else { continue };
-            let grows = growth[at].iter().zip(&spec.shape).filter(|(by, _)| **by > 0);
+            let grows = growth[at]
+                .iter()
+                .zip(&spec.shape)
+                .filter(|(by, _)| **by > 0);
             longest = grows.map(|(_, n)| *n).fold(longest, usize::max);
             if spec.value.is_some() || growth[at].iter().any(|by| *by > 1) {
                 return None;
@@ -126,12 +129,17 @@ fn grow(spec: &mut TensorSpec, growth: &[usize], steps: usize) -> Option<()> {
 fn lie_on_a_line(near: &Changed, far: &Changed, growth: &[Vec<usize>], steps: usize) -> bool {
     near.values.len() == far.values.len()
         && near.nodes.len() == far.nodes.len()
-        && near.values.iter().zip(&far.values).zip(growth).all(|((near, far), growth)| {
-            let mut grown = near.1.clone();
-            near.0 == far.0
-                && grow(&mut grown, growth, steps).is_some()
-                && grown.shape == far.1.shape
-        })
+        && near
+            .values
+            .iter()
+            .zip(&far.values)
+            .zip(growth)
+            .all(|((near, far), growth)| {
+                let mut grown = near.1.clone();
+                near.0 == far.0
+                    && grow(&mut grown, growth, steps).is_some()
+                    && grown.shape == far.1.shape
+            })
 }
 
 impl Adaptation {

@@ -1,7 +1,7 @@
 //! The tensors of every backend: locations, crossings, and what leaves the stage.
 
-use super::course::Search;
 use super::adapt::{Frame, PlannedKernel};
+use super::course::Search;
 use super::fallback::Obstacle;
 use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};

@@ -171,8 +171,12 @@ impl Runner {
         let adaptation = match planned.adaptation(&self.stage(index, feeds), run) {
             Ok(Some(adaptation)) => adaptation,
             other => {
-                self.lively[index].extend(planned.take_lively());
-                self.plans[index].insert(from, (key, planned));
+                // A plan that cannot follow for their sake is of no use any more.
+                let lively = planned.take_lively();
+                if lively.is_empty() {
+                    self.plans[index].insert(from, (key, planned));
+                }
+                self.lively[index].extend(lively);
                 return other.map(|_| false);
             }
         };
