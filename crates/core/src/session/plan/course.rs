@@ -5,7 +5,8 @@
 //! shape, which the model computes as it likes, it is inferred at every length.
 
 use super::StageInput;
-use super::adapt::{Adaptation, Changed, Frame, inferred};
+use super::adapt::{Adaptation, Frame};
+use super::changed::{Changed, inferred};
 use crate::error::Result;
 use crate::fact::TensorSpec;
 use crate::graph::ValueId;

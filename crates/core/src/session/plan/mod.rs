@@ -6,6 +6,7 @@
 
 mod adapt;
 pub(super) mod arena;
+mod changed;
 mod course;
 pub(super) mod fallback;
 mod infer;
