@@ -126,14 +126,19 @@ impl CpuExecutable {
         let Ok(own) = value.into_own_bytes() else {
             return;
         };
-        let outputs = self.holders.iter().zip(self.prepared.tensors.slots());
-        let outputs = outputs.filter(|(holder, _)| matches!(holder, Holder::Output(_)));
-        let sizes = outputs.filter_map(|(_, slot)| {
-            let spec = &slot.spec;
-            byte_count(spec.dtype, &spec.shape).ok()
-        });
-        let wanting = sizes.filter(|&bytes| serves(own.room(), bytes)).count();
-        if self.spare.0.len() < wanting {
+        // The sizes of outputs that it serves.
+        let wanting = || {
+            let outputs = self.holders.iter().zip(self.prepared.tensors.slots());
+            let outputs = outputs.filter(|(holder, _)| matches!(holder, Holder::Output(_)));
+            let sizes = outputs.filter_map(|(_, slot)| {
+                let spec = &slot.spec;
+                byte_count(spec.dtype, &spec.shape).ok()
+            });
+            sizes.filter(|&bytes| serves(own.room(), bytes))
+        };
+        let rivals = self.spare.0.iter().map(AlignedBytes::room);
+        let rivals = rivals.filter(|&room| wanting().any(|bytes| serves(room, bytes)));
+        if rivals.count() < wanting().count() {
             self.spare.0.push(own);
         }
     }

@@ -20,7 +20,7 @@ const LONG: usize = 32;
 
 /// How values grow together.
 pub(super) struct Course {
-    /// By how much each dimension of each changed value grows with a step.
+    /// How much each dimension of each changed value grows with a step.
     growth: Vec<Vec<usize>>,
     /// For so many more steps.
     left: usize,
