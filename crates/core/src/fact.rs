@@ -82,7 +82,7 @@ impl From<&TensorSpec> for InputFact {
 }
 
 /// A tensor with everything known about it when a kernel is chosen.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct TensorSpec {
     pub dtype: DType,
     pub shape: Vec<usize>,
@@ -90,6 +90,25 @@ pub struct TensorSpec {
     pub value: Option<Tensor>,
     /// What the tensor is called, where a backend is asked about one of a graph; else empty.
     pub name: String,
+}
+
+impl Clone for TensorSpec {
+    fn clone(&self) -> TensorSpec {
+        TensorSpec {
+            dtype: self.dtype,
+            shape: self.shape.clone(),
+            value: self.value.clone(),
+            name: self.name.clone(),
+        }
+    }
+
+    // Written out so that the shape's memory is kept.
+    fn clone_from(&mut self, other: &TensorSpec) {
+        self.dtype = other.dtype;
+        self.shape.clone_from(&other.shape);
+        self.value.clone_from(&other.value);
+        self.name.clone_from(&other.name);
+    }
 }
 
 impl TensorSpec {
@@ -144,8 +163,8 @@ pub struct Cost {
 
 impl Cost {
     /// One operation for each output element, and 4 bytes for each element that is read or written.
-    pub(crate) fn elementwise(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let count = |s: &Vec<usize>| s.iter().map(|&d| d as f64).product::<f64>();
+    pub(crate) fn elementwise(inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
+        let count = |s: &&[usize]| s.iter().map(|&d| d as f64).product::<f64>();
         let written: f64 = outputs.iter().map(count).sum();
         let read: f64 = inputs.iter().flatten().map(count).sum();
         Cost {

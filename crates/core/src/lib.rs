@@ -33,6 +33,7 @@ pub mod reflect;
 pub mod report;
 pub mod schedule;
 pub mod session;
+pub mod short;
 pub mod stages;
 pub mod tensor;
 #[cfg(any(test, feature = "testing"))]

@@ -28,6 +28,8 @@ pub struct CpuContext {
     /// Constants that kernels read as they are.
     constants: HashMap<ConstantKey, (Tensor, Arc<Claim>)>,
     packs: Packs,
+    /// Room for the constants that a kernel reads, while it is told other sizes.
+    keys: Vec<Option<ConstantKey>>,
 }
 
 /// The kernels of a stage, and what they need.
@@ -38,13 +40,6 @@ struct Kernels {
     read: PerTensor<bool>,
 }
 
-/// A kernel, the bytes of scratch memory that it needs, and the inputs that it does not read as they are.
-struct Built {
-    kernel: Box<dyn Kernel>,
-    scratch: usize,
-    packed: Vec<usize>,
-}
-
 impl CpuContext {
     pub fn new(registry: Arc<KernelRegistry>, threads: Threads, state: ContextState) -> CpuContext {
         CpuContext {
@@ -52,6 +47,7 @@ impl CpuContext {
             threads,
             constants: HashMap::new(),
             packs: Packs::on(state.ledger.clone()),
+            keys: Vec::new(),
             state,
         }
     }
@@ -92,12 +88,9 @@ impl CpuContext {
                 .iter()
                 .map(|root| stage.tensors[(*root)?].location.constant())
                 .collect();
-            let Built {
-                kernel,
-                scratch,
-                packed,
-            } = self.build(&spec, &keys, &cpu)?;
-            kernels.scratch = kernels.scratch.max(scratch);
+            let make = |registry: &KernelRegistry, build: &mut Build| registry.build(&spec, build);
+            let (kernel, packed) = self.build(&spec, &keys, &cpu, make)?;
+            kernels.scratch = kernels.scratch.max(self.scratch(&spec, &*kernel)?);
             let index = |i: &Option<TensorIndex>| i.map_or(ABSENT, |i| i.0 as u32);
             kernels.steps.push(Step {
                 kernel,
@@ -122,13 +115,15 @@ impl CpuContext {
         Ok(kernels)
     }
 
-    /// The kernel of a node; `keys` are those of its inputs that are constants of the session.
-    fn build(
+    /// Has `make` make the kernel of a node. Gives what it gives, and the inputs that the kernel does not read as they are.
+    /// `keys` are those of its inputs that are constants of the session.
+    fn build<T>(
         &mut self,
         node: &NodeSpec,
         keys: &[Option<ConstantKey>],
         cpu: &CpuRun,
-    ) -> Result<Built> {
+        make: impl FnOnce(&KernelRegistry, &mut Build) -> Result<T>,
+    ) -> Result<(T, Vec<usize>)> {
         cpu.check()?;
         let mut build = Build {
             packs: &mut self.packs,
@@ -139,17 +134,16 @@ impl CpuContext {
             ledger: &self.state.ledger,
             packed: Vec::new(),
         };
-        let built = self.registry.build(node, &mut build);
+        let made = make(&self.registry, &mut build);
         let packed = build.packed;
-        let sized = built.and_then(|kernel| {
-            let scratch = kernel.scratch().bytes(self.threads.count())?;
-            Ok(Built {
-                kernel,
-                scratch,
-                packed,
-            })
-        });
-        sized.map_err(|e| e.at(node.name, node.op.name()))
+        let made = made.map_err(|e| e.at(node.name, node.op.name()))?;
+        Ok((made, packed))
+    }
+
+    /// The bytes of scratch memory that the kernel of a node needs.
+    fn scratch(&self, node: &NodeSpec, kernel: &dyn Kernel) -> Result<usize> {
+        let scratch = kernel.scratch().bytes(self.threads.count());
+        scratch.map_err(|e| e.at(node.name, node.op.name()))
     }
 
     /// The data of a tensor that is known, for kernels that read it as it is.
@@ -225,21 +219,22 @@ impl BackendContext for CpuContext {
     fn adapt(
         &mut self,
         executable: &mut dyn Executable,
-        change: StageChange,
+        change: &StageChange,
         interrupt: &Interrupt,
     ) -> Result<bool> {
         let executable: &mut dyn Any = executable;
         let Some(own) = executable.downcast_mut::<CpuExecutable>() else {
             return Ok(false);
         };
-        if !own.can_adapt(&change) {
+        if !own.can_adapt(change) {
             return Ok(false);
         }
         let cpu = CpuRun::new(self.threads, interrupt);
         let meter = Meter::new(interrupt);
         let mut adapted = Adapted::default();
+        let mut keys = std::mem::take(&mut self.keys);
         for made in &change.kernels {
-            let (node, tensors) = own.node(made.kernel)?;
+            let (node, tensors, kernel) = own.node(made.kernel)?;
             let spec = NodeSpec {
                 name: &node.name,
                 op: &*node.op,
@@ -247,21 +242,24 @@ impl BackendContext for CpuContext {
                 outputs: &made.outputs,
             };
             let location = |i: &Option<TensorIndex>| Some(tensors.location((*i)?));
-            let locations: Vec<_> = node.inputs.iter().map(location).collect();
-            let keys: Vec<_> = locations.iter().map(|p| (*p)?.constant()).collect();
-            let built = self.build(&spec, &keys, &cpu)?;
+            keys.clear();
+            keys.extend((node.inputs.iter()).map(|i| location(i)?.constant()));
+            let (scratch, packed) = self.build(&spec, &keys, &cpu, |registry, build| {
+                registry.renew(&spec, build, kernel)?;
+                kernel.scratch().bytes(build.threads())
+            })?;
             for (i, (tensor, spec)) in node.inputs.iter().zip(&made.inputs).enumerate() {
                 let known = spec.as_ref().and_then(|spec| spec.value.as_ref());
-                if let (Some(tensor), Some(location), Some(value)) = (tensor, locations[i], known)
-                    && !built.packed.contains(&i)
+                if let (Some(of), Some(location), Some(value)) = (tensor, location(tensor), known)
+                    && !packed.contains(&i)
                 {
                     let value = self.known(&meter, value, location)?;
-                    adapted.values.push((tensors.root(*tensor), value));
+                    adapted.values.push((tensors.root(*of), value));
                 }
             }
-            adapted.scratch = adapted.scratch.max(built.scratch);
-            adapted.kernels.push((made.kernel, built.kernel));
+            adapted.scratch = adapted.scratch.max(scratch);
         }
+        self.keys = keys;
         own.adapt(adapted, change, &mut self.state)?;
         Ok(true)
     }
@@ -280,6 +278,7 @@ impl BackendContext for CpuContext {
             threads: self.threads,
             constants: self.constants.clone(),
             packs: self.packs.share(state.ledger.clone()),
+            keys: Vec::new(),
             state,
         }))
     }

@@ -14,6 +14,9 @@ pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
 /// Makes the kernel for a node that it accepts.
 pub type Builder<T> = fn(&T, &NodeSpec, &mut Build) -> Result<Box<dyn Kernel>>;
 
+/// Makes a kernel of one type for a node that it accepts.
+pub type Maker<T, K> = fn(&T, &NodeSpec, &mut Build) -> Result<K>;
+
 /// The algorithms between which a kernel has a choice on a node that it accepts.
 pub type Chooses<T> = fn(&T, &NodeSpec, &ContextConfig) -> Option<Choice>;
 
@@ -27,6 +30,20 @@ pub trait Candidate: Send + Sync {
     /// What is wrong with the node's attributes or constants.
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>>;
 
+    /// Makes the kernel for a node that it accepts in the place of `kernel`, which was that of the node in other sizes.
+    ///
+    /// # Errors
+    /// What is wrong with the node's attributes or constants; the kernel is of no use then.
+    fn renew(
+        &self,
+        node: &NodeSpec,
+        build: &mut Build,
+        kernel: &mut Box<dyn Kernel>,
+    ) -> Result<()> {
+        *kernel = self.build(node, build)?;
+        Ok(())
+    }
+
     /// The algorithms between which it has a choice on a node that it accepts.
     fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
         let _ = (node, config);
@@ -37,6 +54,12 @@ pub trait Candidate: Send + Sync {
 struct Typed<T> {
     accepts: Accepts<T>,
     build: Builder<T>,
+}
+
+/// A kernel that is all in one piece, so that one for other sizes takes its place in its memory.
+struct InPlace<T, K> {
+    accepts: Accepts<T>,
+    make: Maker<T, K>,
 }
 
 /// A kernel with several algorithms.
@@ -57,6 +80,30 @@ impl<T: Operator> Candidate for Typed<T> {
 
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
         (self.build)(operator(node), node, build)
+    }
+}
+
+impl<T: Operator, K: Kernel + 'static> Candidate for InPlace<T, K> {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        (self.accepts)(operator(node), node)
+    }
+
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        Ok(Box::new((self.make)(operator(node), node, build)?))
+    }
+
+    fn renew(
+        &self,
+        node: &NodeSpec,
+        build: &mut Build,
+        kernel: &mut Box<dyn Kernel>,
+    ) -> Result<()> {
+        let made = (self.make)(operator(node), node, build)?;
+        match kernel.in_place().and_then(|own| own.downcast_mut::<K>()) {
+            Some(own) => *own = made,
+            None => *kernel = Box::new(made),
+        }
+        Ok(())
     }
 }
 
@@ -126,6 +173,29 @@ impl KernelRegistry {
         self.push(TypeId::of::<T>(), Box::new(Typed { accepts, build }), true);
     }
 
+    /// Like [`KernelRegistry::add`] for a kernel that gives itself as [`Kernel::in_place`] and has no memory of its own: for other
+    /// sizes nothing is allocated.
+    pub fn add_in_place<T: Operator, K: Kernel + 'static>(
+        &mut self,
+        accepts: Accepts<T>,
+        make: Maker<T, K>,
+    ) {
+        self.push(
+            TypeId::of::<T>(),
+            Box::new(InPlace { accepts, make }),
+            false,
+        );
+    }
+
+    /// Like [`KernelRegistry::add_in_place`] for types as of [`KernelRegistry::add_for_every_type`].
+    pub fn add_in_place_for_every_type<T: Operator, K: Kernel + 'static>(
+        &mut self,
+        accepts: Accepts<T>,
+        make: Maker<T, K>,
+    ) {
+        self.push(TypeId::of::<T>(), Box::new(InPlace { accepts, make }), true);
+    }
+
     #[inline(never)]
     fn push(&mut self, operator: TypeId, candidate: Box<dyn Candidate>, every_type: bool) {
         let candidates = self.candidates.entry(operator).or_default();
@@ -173,6 +243,25 @@ impl KernelRegistry {
                 Ok(Box::new(kernel))
             }
             None => Err(refused(refusal)),
+        }
+    }
+
+    /// Makes the kernel that [`KernelRegistry::build`] makes in the place of `kernel`, which was that of the node in other sizes.
+    ///
+    /// # Errors
+    /// Those of [`KernelRegistry::build`]; the kernel is of no use then.
+    pub fn renew(
+        &self,
+        node: &NodeSpec,
+        build: &mut Build,
+        kernel: &mut Box<dyn Kernel>,
+    ) -> Result<()> {
+        match self.choose(node) {
+            Ok(candidate) => candidate.renew(node, build, kernel),
+            Err(_) => {
+                *kernel = self.build(node, build)?;
+                Ok(())
+            }
         }
     }
 

@@ -242,7 +242,7 @@ impl BackendContext for WgpuContext {
     fn adapt(
         &mut self,
         executable: &mut dyn Executable,
-        change: StageChange,
+        change: &StageChange,
         interrupt: &Interrupt,
     ) -> Result<bool> {
         let executable: &mut dyn Any = executable;
@@ -250,7 +250,7 @@ impl BackendContext for WgpuContext {
             return Ok(false);
         };
         self.shared.gpu.check()?;
-        own.reshape(&change, &mut self.state)?;
+        own.reshape(change, &mut self.state)?;
         let frame = own.frame();
         let speed = self.shared.gpu.speed();
         let mut values = HashMap::new();
@@ -295,7 +295,7 @@ impl BackendContext for WgpuContext {
             &frame.faults,
             interrupt,
         )?;
-        own.adapt(commands, made, scratch, &change, &self.state.ledger)?;
+        own.adapt(commands, made, scratch, change, &self.state.ledger)?;
         Ok(true)
     }
 

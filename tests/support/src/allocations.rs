@@ -10,10 +10,16 @@ pub struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
+static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that are allocated.
 pub fn held() -> usize {
     HELD.load(Ordering::Relaxed)
+}
+
+/// How often memory was asked for, or for more of it, so far.
+pub fn calls() -> usize {
+    CALLS.load(Ordering::Relaxed)
 }
 
 /// The most bytes that were allocated at a time while `work` ran, beyond those before, and what it gave.
@@ -61,6 +67,7 @@ fn allowed(more: usize) -> bool {
 }
 
 fn count(more: usize, less: usize) {
+    CALLS.fetch_add(usize::from(more > 0), Ordering::Relaxed);
     let before = HELD.fetch_add(more, Ordering::Relaxed);
     MOST.fetch_max(before + more, Ordering::Relaxed);
     HELD.fetch_sub(less, Ordering::Relaxed);

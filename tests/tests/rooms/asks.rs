@@ -57,6 +57,11 @@ const ASKS: &[(&str, usize, &str)] = &[
         2,
         "running operators on values",
     ),
+    (
+        "session/plan/changed.rs",
+        1,
+        "operators of the session's, which say of shapes what they like",
+    ),
     ("session/plan/infer.rs", 1, "operators of the session's"),
 ];
 

@@ -20,7 +20,7 @@ const HOUSES: &[House] = &[
     House {
         name: "core",
         floors: &[
-            &["dim", "dtype", "ids", "nearest", "threading"],
+            &["dim", "dtype", "ids", "nearest", "short", "threading"],
             &["error"],
             &["fallible", "limits"],
             &["interrupt", "narrow"],

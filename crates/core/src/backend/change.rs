@@ -33,7 +33,7 @@ pub struct TensorChange {
     pub spec: TensorSpec,
 }
 
-/// A kernel that has to be made anew.
+/// A kernel whose node has other sizes.
 #[derive(Clone, Debug)]
 pub struct KernelChange {
     /// The kernel's index in [`super::StageSpec::nodes`].

@@ -98,7 +98,7 @@ pub trait BackendContext: MaybeSend {
     fn adapt(
         &mut self,
         executable: &mut dyn Executable,
-        change: StageChange,
+        change: &StageChange,
         interrupt: &Interrupt,
     ) -> Result<bool> {
         let _ = (executable, change, interrupt);

@@ -260,7 +260,7 @@ pub trait Operator: Any + Reflect + Send + Sync {
     }
 
     /// Work on concrete shapes. The default counts one operation per output element.
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         Cost::elementwise(inputs, outputs)
     }
 

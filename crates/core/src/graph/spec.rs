@@ -2,6 +2,10 @@
 
 use super::Operator;
 use crate::fact::{Cost, TensorSpec};
+use crate::short::Short;
+
+/// Nodes with more inputs or outputs are rare.
+const PORTS: usize = 8;
 
 /// A node with concrete shapes, as backends are asked about it. The inputs that
 /// [`Operator::value_inputs`] lists always carry values.
@@ -27,11 +31,12 @@ impl NodeSpec<'_> {
 
     /// What the operator says that it costs, whoever runs it.
     pub fn cost(&self) -> Cost {
-        let inputs = self.inputs.iter();
-        let inputs: Vec<_> = inputs
-            .map(|i| i.as_ref().map(|s| s.shape.clone()))
-            .collect();
-        let outputs: Vec<_> = self.outputs.iter().map(|s| s.shape.clone()).collect();
+        fn shape(s: &TensorSpec) -> &[usize] {
+            &s.shape
+        }
+        let inputs = self.inputs.iter().map(|s| s.as_ref().map(shape));
+        let inputs: Short<_, PORTS> = inputs.collect();
+        let outputs: Short<_, PORTS> = self.outputs.iter().map(shape).collect();
         self.op.cost(&inputs, &outputs)
     }
 }

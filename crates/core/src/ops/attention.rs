@@ -155,7 +155,7 @@ impl Operator for Attention {
         Ok(vec![fact(dtype, Some(output))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         let dim = |i: usize, d: usize| match inputs.get(i) {
             Some(Some(shape)) => shape.get(d).map_or(1.0, |&n| n as f64),

@@ -173,7 +173,7 @@ impl Operator for Einsum {
         Ok(vec![fact(dtype, Some(Shape(dims)))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         let shapes: Vec<Shape> = inputs.iter().flatten().map(|s| Shape::fixed(s)).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();

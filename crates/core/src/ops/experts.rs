@@ -99,7 +99,7 @@ impl Operator for ExpertMatMul {
         Ok(vec![fact(dtype, Some(output(ctx, &k, &n)?))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 }
@@ -151,7 +151,7 @@ impl Operator for ExpertMatMulNBits {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 }

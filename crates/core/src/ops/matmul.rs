@@ -115,7 +115,7 @@ impl Product {
 }
 
 /// Two operations for each of the `k` multiplications of an output element.
-fn product_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>], k: usize) -> Cost {
+fn product_cost(inputs: &[Option<&[usize]>], outputs: &[&[usize]], k: usize) -> Cost {
     let base = Cost::elementwise(inputs, outputs);
     Cost {
         flops: 2.0 * base.flops * k as f64,
@@ -124,7 +124,7 @@ fn product_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>], k: usize)
 }
 
 /// The cost of a product whose left factor ends in the inner dimension.
-pub(crate) fn matmul_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+pub(crate) fn matmul_cost(inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
     let last = inputs.first().and_then(|a| a.as_ref()?.last().copied());
     product_cost(inputs, outputs, last.unwrap_or(1))
 }
@@ -167,7 +167,7 @@ impl Operator for MatMul {
         })
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 
@@ -226,7 +226,7 @@ impl Operator for Gemm {
         (axis == 0 && !self.transpose_a).then(|| vec![0, 2])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let inner = usize::from(!self.transpose_a);
         let k = inputs.first().and_then(|a| a.as_ref()?.get(inner).copied());
         product_cost(inputs, outputs, k.unwrap_or(1))

@@ -163,7 +163,7 @@ impl Operator for MatMulNBits {
         (axis + 1 < node.rank(0)?).then(|| vec![0, 6, 7])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 

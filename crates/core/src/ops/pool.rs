@@ -146,7 +146,7 @@ impl Window {
         Ok(fact(dtype, shape))
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         let taps: f64 = self.kernel.iter().map(|&k| k as f64).product();
         Cost {
@@ -173,7 +173,7 @@ impl Operator for MaxPool {
         Ok(some_of(ctx, [maxima, indices]))
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.window.cost(inputs, outputs)
     }
 
@@ -228,7 +228,7 @@ impl Operator for AveragePool {
         )?])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.window.cost(inputs, outputs)
     }
 
@@ -265,7 +265,7 @@ impl Operator for LpPool {
         Ok(vec![self.window.infer(ctx, &FLOATS, self.channels_last)?])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.window.cost(inputs, outputs)
     }
 

@@ -111,7 +111,7 @@ impl Operator for QLinearMatMul {
         Ok(vec![fact(dtype, shape)])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 }
@@ -150,7 +150,7 @@ impl Operator for QLinearConv {
         Ok(vec![fact(dtype, shape)])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let weights = inputs.get(3).cloned().flatten();
         let data = inputs.first().cloned().flatten();
         Operator::cost(&self.conv, &[data, weights], outputs)

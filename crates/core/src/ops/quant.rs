@@ -276,7 +276,7 @@ impl Operator for MatMulInteger {
         sums(ctx, shape, true, self.requantize.as_ref())
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         matmul_cost(inputs, outputs)
     }
 }
@@ -317,7 +317,7 @@ impl Operator for ConvInteger {
         )
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         Operator::cost(&self.conv, inputs, outputs)
     }
 

@@ -214,7 +214,7 @@ impl Recurrent {
         Ok(facts)
     }
 
-    fn cost(&self, gates: usize, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, gates: usize, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         let shape = |i: usize| inputs.get(i).and_then(Option::as_deref).unwrap_or(&[]);
         match RecurrentGeometry::new(self, gates, shape(0), shape(1), shape(2)) {
@@ -257,7 +257,7 @@ impl Operator for Lstm {
         Ok(facts)
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.cell.cost(4, inputs, outputs)
     }
 }
@@ -282,7 +282,7 @@ impl Operator for Gru {
         self.cell.infer(ctx, 3, 2, &[5])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.cell.cost(3, inputs, outputs)
     }
 }
@@ -307,7 +307,7 @@ impl Operator for Rnn {
         self.cell.infer(ctx, 1, 1, &[5])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         self.cell.cost(1, inputs, outputs)
     }
 }

@@ -121,7 +121,7 @@ impl Operator for Reduce {
         &[1]
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         let read = inputs.first().and_then(Option::as_ref);
         let flops = read.map_or(base.flops, |x| x.iter().map(|&d| d as f64).product());

@@ -156,7 +156,7 @@ impl Operator for TreeEnsemble {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let each = Cost::elementwise(inputs, outputs);
         let rows = outputs.first().and_then(|o| o.first()).copied();
         let depth =

@@ -5,4 +5,4 @@ mod codec;
 mod walk;
 
 pub use codec::{BLOCK, Class, Codec, Wide};
-pub use walk::{Span, Walk, broadcast_strides, contiguous_strides};
+pub use walk::{Span, Walk, broadcast_strides, broadcast_strides_into, contiguous_strides};

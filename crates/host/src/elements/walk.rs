@@ -18,17 +18,21 @@ pub fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
 /// The strides by which a dense tensor of `shape` is read as one of `target`, to which it
 /// broadcasts: zero along the dimensions that repeat.
 pub fn broadcast_strides(shape: &[usize], target: &[usize]) -> Vec<isize> {
-    let own = contiguous_strides(shape);
-    let missing = target.len().saturating_sub(shape.len());
-    (0..target.len())
-        .map(|d| {
-            if d < missing || shape[d - missing] == 1 {
-                0
-            } else {
-                own[d - missing]
-            }
-        })
-        .collect()
+    let mut strides = vec![0; target.len()];
+    broadcast_strides_into(shape, &mut strides);
+    strides
+}
+
+/// [`broadcast_strides`] for a target of as many dimensions as there are strides.
+pub fn broadcast_strides_into(shape: &[usize], strides: &mut [isize]) {
+    strides.fill(0);
+    let mut step = 1isize;
+    for (stride, &n) in strides.iter_mut().rev().zip(shape.iter().rev()) {
+        if n != 1 {
+            *stride = step;
+        }
+        step = step.saturating_mul(n as isize);
+    }
 }
 
 /// A loop nest over `N` tensors, with neighbouring dimensions merged wherever all strides allow it.

@@ -5,19 +5,17 @@ use std::sync::Arc;
 use kilim_core::backend::{ContextState, KernelSpec, StageChange, StageTensors};
 use kilim_core::ids::{KernelIndex, TensorIndex};
 use kilim_core::memory::{MemoryMode, Storage};
-use kilim_core::{DType, Result, Tensor};
+use kilim_core::{DType, Error, Result, Tensor};
 
 use super::holder::{Holder, held};
 use super::outputs::output_bytes;
-use super::{CpuExecutable, Kernel, arena_bytes, state_error};
+use super::{CpuExecutable, Kernel, Prepared, arena_bytes, state_error};
 use crate::kernel::View;
 
 /// What a context has made for a change of a stage.
 #[derive(Default)]
 pub struct Adapted {
-    /// New kernels, by their step.
-    pub kernels: Vec<(KernelIndex, Box<dyn Kernel>)>,
-    /// Bytes of scratch memory that these need.
+    /// Bytes of scratch memory that the changed kernels need.
     pub scratch: usize,
     /// Tensors that are known, and that a new kernel reads as they are.
     pub values: Vec<(TensorIndex, Tensor)>,
@@ -34,32 +32,38 @@ impl CpuExecutable {
         !texts && Arc::get_mut(&mut self.prepared.steps).is_some()
     }
 
-    /// A node of the stage, and the stage's tensors as they are now.
+    /// A node of the stage, the stage's tensors as they are now, and the node's kernel, to be told other sizes.
     ///
     /// # Errors
-    /// `State` where there is no such node.
-    pub fn node(&self, kernel: KernelIndex) -> Result<(&KernelSpec, &StageTensors)> {
-        let node = self.prepared.nodes.get(kernel);
-        let node = node.ok_or_else(|| state_error(format!("the stage has no node {kernel}")))?;
-        Ok((node, &self.prepared.tensors))
+    /// `State` where there is no such node, or somebody else runs these kernels.
+    pub fn node(
+        &mut self,
+        kernel: KernelIndex,
+    ) -> Result<(&KernelSpec, &StageTensors, &mut Box<dyn Kernel>)> {
+        let Prepared {
+            nodes,
+            tensors,
+            steps,
+            ..
+        } = &mut self.prepared;
+        let steps = Arc::get_mut(steps).ok_or_else(shared)?;
+        match (nodes.get(kernel), steps.get_mut(kernel)) {
+            (Some(node), Some(step)) => Ok((node, tensors, &mut step.kernel)),
+            _ => Err(state_error(format!("the stage has no node {kernel}"))),
+        }
     }
 
-    /// Takes over new kernels, tensors and places.
+    /// Takes over tensors and places; the kernels were told already.
     ///
     /// # Errors
     /// `Limit` where the session allows no such memory; `State` where the change is of another stage.
     pub fn adapt(
         &mut self,
         adapted: Adapted,
-        change: StageChange,
+        change: &StageChange,
         state: &mut ContextState,
     ) -> Result<()> {
-        let other = || state_error("the kernels of a stage are shared".to_string());
-        let steps = Arc::get_mut(&mut self.prepared.steps).ok_or_else(other)?;
-        for (i, kernel) in adapted.kernels {
-            steps[i].kernel = kernel;
-        }
-        state.tensors.adapt(&mut self.prepared.tensors, &change)?;
+        state.tensors.adapt(&mut self.prepared.tensors, change)?;
         for (tensor, value) in adapted.values {
             let (view, holder) = held(value, &mut self.texts)?;
             self.set_view(tensor, view);
@@ -86,4 +90,8 @@ impl CpuExecutable {
         self.generation = None;
         Ok(())
     }
+}
+
+fn shared() -> Error {
+    state_error("the kernels of a stage are shared".to_string())
 }

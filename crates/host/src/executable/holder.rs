@@ -25,8 +25,8 @@ pub enum Holder {
     /// Memory of the user's, for this run.
     #[cfg(not(target_arch = "wasm32"))]
     User(DeviceTensor),
-    /// An output's own buffer, replaced when the user still has the one of the run before.
-    Output(Arc<AlignedBytes>),
+    /// An output's own buffer, replaced when the user still has the one of the run before; `None` before a run.
+    Output(Option<Arc<AlignedBytes>>),
 }
 
 /// Where the elements of a host tensor are, and what holds them.

@@ -1,7 +1,5 @@
 //! Outputs that inherit the memory of an input: what only the stage holds, and a node only writes on, is not copied.
 
-use std::sync::Arc;
-
 use kilim_core::Result;
 use kilim_core::backend::{KernelSpec, Location, StageSpec};
 use kilim_core::ids::{KernelIndex, PerTensor, TensorIndex};
@@ -95,7 +93,7 @@ impl CpuExecutable {
         while let Some(output) = self.inherited.pop() {
             let dtype = self.prepared.tensors.slots()[output].spec.dtype;
             self.set_view(output, View::empty(dtype));
-            self.holders[output] = Holder::Output(Arc::default());
+            self.holders[output] = Holder::Output(None);
         }
     }
 }

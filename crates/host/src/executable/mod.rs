@@ -19,7 +19,7 @@ use kilim_core::backend::{
 };
 use kilim_core::ids::{KernelIndex, PartIndex, PerKernel, PerPart, PerTensor, TensorIndex, each};
 use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
-use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::tensor::byte_count;
 use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
@@ -108,10 +108,7 @@ impl CpuExecutable {
                     held(value.clone(), &mut texts)?
                 }
                 (Location::Arena { .. }, _) => (View::empty(dtype), Holder::Arena),
-                (Location::Output, _) => {
-                    let buffer = Holder::Output(Arc::new(AlignedBytes::default()));
-                    (View::empty(dtype), buffer)
-                }
+                (Location::Output, _) => (View::empty(dtype), Holder::Output(None)),
                 _ => (View::empty(dtype), Holder::Missing),
             };
             views.push(view);
@@ -215,10 +212,10 @@ impl CpuExecutable {
         let (dtype, shape) = (slot.spec.dtype, &slot.spec.shape[..]);
         match &self.holders[tensors.root(tensor)] {
             Holder::Tensor(value) | Holder::Texts { value, .. } => value.reshaped(shape),
-            Holder::Output(buffer) if dtype == DType::String => {
+            Holder::Output(Some(buffer)) if dtype == DType::String => {
                 self.texts.tensor(shape, buffer.as_slice())
             }
-            Holder::Output(buffer) => Tensor::from_bytes(dtype, shape, buffer.clone()),
+            Holder::Output(Some(buffer)) => Tensor::from_bytes(dtype, shape, buffer.clone()),
             Holder::Arena => {
                 let arena = self.arena.clone();
                 let _guard = self.lock(&arena)?;
@@ -231,7 +228,7 @@ impl CpuExecutable {
             }
             #[cfg(not(target_arch = "wasm32"))]
             Holder::User(memory) => users::copy(memory, shape),
-            Holder::Missing => Err(missing(&slot.name)),
+            Holder::Missing | Holder::Output(None) => Err(missing(&slot.name)),
         }
     }
 
@@ -304,7 +301,7 @@ impl Executable for CpuExecutable {
             for tensor in self.holders.indices() {
                 let gone = match self.prepared.tensors.slots()[tensor].location {
                     Location::Input => Holder::Missing,
-                    Location::Output => Holder::Output(Arc::default()),
+                    Location::Output => Holder::Output(None),
                     _ => continue,
                 };
                 let dtype = self.prepared.tensors.slots()[tensor].spec.dtype;

@@ -72,7 +72,7 @@ impl CpuExecutable {
             };
             let spec = &self.prepared.tensors.slots()[tensor].spec;
             let (dtype, bytes) = (spec.dtype, byte_count(spec.dtype, &spec.shape)?);
-            let mut own = Arc::into_inner(std::mem::take(buffer));
+            let mut own = buffer.take().and_then(Arc::into_inner);
             self.set_view(tensor, View::empty(dtype));
             self.spare.0.extend(own.take_if(|own| own.len() != bytes));
             match own {
@@ -94,7 +94,7 @@ impl CpuExecutable {
     /// `Limit` where the machine has no such memory.
     pub(super) fn memory_of(&mut self, output: TensorIndex, bytes: usize) -> Result<AlignedBytes> {
         let had = match &mut self.holders[output] {
-            Holder::Output(buffer) => Arc::into_inner(std::mem::take(buffer)),
+            Holder::Output(buffer) => buffer.take().and_then(Arc::into_inner),
             _ => None,
         };
         match had.filter(|had| had.len() == bytes) {
@@ -110,7 +110,7 @@ impl CpuExecutable {
         if let Some(own) = Arc::get_mut(&mut own) {
             self.set_view(output, View::of_mut(own.as_mut_slice(), dtype));
         }
-        self.holders[output] = Holder::Output(own);
+        self.holders[output] = Holder::Output(Some(own));
     }
 
     /// Takes what an input held out of its place, whose view is to be set anew. Memory that is nobody else's and of the
@@ -126,14 +126,19 @@ impl CpuExecutable {
         let Ok(own) = value.into_own_bytes() else {
             return;
         };
-        let outputs = self.holders.iter().zip(self.prepared.tensors.slots());
-        let outputs = outputs.filter(|(holder, _)| matches!(holder, Holder::Output(_)));
-        let sizes = outputs.filter_map(|(_, slot)| {
-            let spec = &slot.spec;
-            byte_count(spec.dtype, &spec.shape).ok()
-        });
-        let wanting = sizes.filter(|&bytes| serves(own.room(), bytes)).count();
-        if self.spare.0.len() < wanting {
+        // The sizes of outputs that it serves.
+        let wanting = || {
+            let outputs = self.holders.iter().zip(self.prepared.tensors.slots());
+            let outputs = outputs.filter(|(holder, _)| matches!(holder, Holder::Output(_)));
+            let sizes = outputs.filter_map(|(_, slot)| {
+                let spec = &slot.spec;
+                byte_count(spec.dtype, &spec.shape).ok()
+            });
+            sizes.filter(|&bytes| serves(own.room(), bytes))
+        };
+        let rivals = self.spare.0.iter().map(AlignedBytes::room);
+        let rivals = rivals.filter(|&room| wanting().any(|bytes| serves(room, bytes)));
+        if rivals.count() < wanting().count() {
             self.spare.0.push(own);
         }
     }

@@ -7,6 +7,7 @@ mod table;
 mod texts;
 pub mod widen;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use kilim_core::Result;
@@ -36,6 +37,11 @@ pub trait Kernel: Send + Sync {
     /// ([`Operator::writes_on`](kilim_core::Operator::writes_on)): the kernel takes it by [`Io::output_on`] alone.
     fn writes_on(&self) -> bool {
         false
+    }
+
+    /// The kernel as what it is, where one for other sizes may take its place in its memory.
+    fn in_place(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 
     /// [`Io::scratch`] that a run needs; all kernels of a session share it.

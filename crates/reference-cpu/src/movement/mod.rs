@@ -30,7 +30,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Tile>(layout::accepts_tile, layout::build_tile);
     registry.add_for_every_type::<DepthToSpace>(any, layout::build_depth_to_space);
     registry.add_for_every_type::<SpaceToDepth>(any, layout::build_space_to_depth);
-    registry.add_for_every_type::<Concat>(any, parts::build_concat);
+    registry.add_in_place_for_every_type::<Concat, _>(any, parts::build_concat);
     registry.add_for_every_type::<Split>(any, parts::build_split);
     registry.add_for_every_type::<Slice>(parts::accepts_slice, parts::build_slice);
     registry.add_for_every_type::<Pad>(fill::accepts_pad, fill::build_pad);

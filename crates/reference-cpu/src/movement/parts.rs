@@ -1,9 +1,12 @@
 //! Concat, Split and Slice.
 
+use std::any::Any;
+
 use bytemuck::Pod;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Concat, Slice, Split, normalize_axis};
+use kilim_core::short::Short;
 use kilim_core::{DType, Result};
 use kilim_host::elements::contiguous_strides;
 use kilim_host::rules;
@@ -17,27 +20,30 @@ fn behind(spec: &TensorSpec, axis: usize) -> (usize, usize) {
     (spec.shape[axis], spec.shape[axis + 1..].iter().product())
 }
 
-pub fn build_concat(op: &Concat, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub(super) fn build_concat(op: &Concat, node: &NodeSpec, _: &mut Build) -> Result<Join> {
     let out = &node.outputs[0];
     let axis = normalize_axis(op.axis, out.shape.len())?;
     let outer: usize = out.shape[..axis].iter().product();
     let (total, inner) = behind(out, axis);
-    let mut parts = Vec::new();
-    let mut at = 0;
-    for (input, part) in node.inputs.iter().enumerate() {
-        let Some(part) = part else { continue };
-        if part.shape.len() != out.shape.len() {
-            return Err(shape_error("the parts have different ranks"));
-        }
-        let n = part.shape[axis] * inner;
-        parts.push(Part { input, at, n });
-        at += n;
+    let mut given = node.inputs.iter().flatten();
+    if given.any(|part| part.shape.len() != out.shape.len()) {
+        return Err(shape_error("the parts have different ranks"));
     }
-    Ok(Box::new(Join::new(out.dtype, outer, total * inner, parts)))
+    let mut end = 0;
+    let parts = node.inputs.iter().enumerate().filter_map(|(input, part)| {
+        let n = part.as_ref()?.shape[axis] * inner;
+        end += n;
+        Some(Part {
+            input,
+            at: end - n,
+            n,
+        })
+    });
+    Ok(Join::new(out.dtype, outer, total * inner, parts))
 }
 
 /// A piece of each row of the output: all of an input's row.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Part {
     input: usize,
     /// The first element in the output's row.
@@ -46,12 +52,12 @@ struct Part {
 }
 
 /// Rows made of those of several inputs, in words or, where elements are smaller, in bytes.
-struct Join {
+pub(super) struct Join {
     words: bool,
     rows: usize,
     /// Units of a row of the output.
     row: usize,
-    parts: Vec<Part>,
+    parts: Short<Part, 4>,
 }
 
 /// Inputs that are joined in one go, each piece of rows on one thread.
@@ -61,20 +67,22 @@ const COST: usize = 2;
 
 impl Join {
     /// Sizes are those of elements of `dtype`.
-    fn new(dtype: DType, rows: usize, row: usize, mut parts: Vec<Part>) -> Join {
+    fn new(dtype: DType, rows: usize, row: usize, parts: impl Iterator<Item = Part>) -> Join {
         let words = dtype.size().is_multiple_of(size_of::<u32>());
         let units = match words {
             true => dtype.size() / size_of::<u32>(),
             false => dtype.size(),
         };
-        for part in &mut parts {
-            (part.at, part.n) = (part.at * units, part.n * units);
-        }
+        let in_units = |part: Part| Part {
+            at: part.at * units,
+            n: part.n * units,
+            ..part
+        };
         Join {
             words,
             rows,
             row: row * units,
-            parts,
+            parts: parts.map(in_units).collect(),
         }
     }
 
@@ -110,6 +118,10 @@ impl Join {
 }
 
 impl Kernel for Join {
+    fn in_place(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn run(&self, io: &mut Io) -> Result<()> {
         match self.words {
             true => self.run::<u32>(io),

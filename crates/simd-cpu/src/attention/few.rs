@@ -2,6 +2,7 @@
 //!
 //! Long rows of keys are cut into parts, whose sums are merged in the end.
 
+use std::any::Any;
 use std::ops::Range;
 
 use kilim_core::Result;
@@ -154,6 +155,10 @@ impl Few {
 }
 
 impl Kernel for Few {
+    fn in_place(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn run(&self, io: &mut Io) -> Result<()> {
         let (cpu, plan) = (io.cpu(), &self.plan);
         let y = io.output::<f32>(0);

@@ -19,17 +19,26 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::Attention;
 use kilim_host::Kernel;
-use kilim_host::elements::broadcast_strides;
+use kilim_host::elements::broadcast_strides_into;
 use kilim_host::registry::KernelRegistry;
 use kilim_reference_cpu::attention::{Seen, Sight, Sizes, has_steps};
 
+use self::few::Few;
 use super::isa::{Isa, Simd, Task};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
-    registry.add::<Attention>(accepts, |op, node, _| kernel(op, node, Isa::best()));
+    registry.add_in_place::<Attention, Few>(
+        |op, node| accepts(op, node, |rows| rows <= FEW),
+        |op, node, _| few(op, node, Isa::best()),
+    );
+    registry.add::<Attention>(
+        |op, node| accepts(op, node, |rows| rows > FEW),
+        |op, node, _| kernel(op, node, Isa::best()),
+    );
 }
 
-fn accepts(op: &Attention, node: &NodeSpec) -> Result<(), Refusal> {
+/// Whether the node is one for these kernels, and of as many rows as `fits` says.
+fn accepts(op: &Attention, node: &NodeSpec, fits: fn(usize) -> bool) -> Result<(), Refusal> {
     let float = |i| node.input(i).is_none_or(|s| s.dtype == DType::F32);
     let stored = |i| has_steps(node) || float(i);
     if ![0, 3, 6].into_iter().all(float) || ![1, 2].into_iter().all(stored) {
@@ -37,18 +46,26 @@ fn accepts(op: &Attention, node: &NodeSpec) -> Result<(), Refusal> {
             "the SIMD attention: neither float32 nor keys and values of int8",
         ));
     }
-    match Plan::of(op, node, Isa::best()) {
-        Some(_) => Ok(()),
-        None => Err(Refusal::new(
-            "the SIMD attention: an empty tensor, or heads of very many numbers",
-        )),
-    }
+    let refused = match Plan::of(op, node, Isa::best()) {
+        Some(plan) if fits(plan.rows()) => return Ok(()),
+        Some(_) => "the SIMD attention: another number of rows",
+        None => "the SIMD attention: an empty tensor, or heads of very many numbers",
+    };
+    Err(Refusal::new(refused))
+}
+
+fn planned(op: &Attention, node: &NodeSpec, isa: Isa) -> kilim_core::Result<Plan> {
+    Plan::of(op, node, isa).ok_or_else(|| unsupported("attention of these shapes"))
+}
+
+fn few(op: &Attention, node: &NodeSpec, isa: Isa) -> kilim_core::Result<Few> {
+    Ok(Few::new(planned(op, node, isa)?))
 }
 
 fn kernel(op: &Attention, node: &NodeSpec, isa: Isa) -> kilim_core::Result<Box<dyn Kernel>> {
-    let plan = Plan::of(op, node, isa).ok_or_else(|| unsupported("attention of these shapes"))?;
+    let plan = planned(op, node, isa)?;
     Ok(match plan.rows() {
-        0..=FEW => Box::new(few::Few::new(plan)),
+        0..=FEW => Box::new(Few::new(plan)),
         _ => Box::new(many::Many::new(plan)),
     })
 }
@@ -94,9 +111,10 @@ impl Plan {
         if all.contains(&0) || !fits || !heads.is_multiple_of(key_heads) {
             return None;
         }
-        let strides = node.input(3).map_or(vec![0; 4], |bias| {
-            broadcast_strides(&bias.shape, &[batch, heads, queries, keys])
-        });
+        let mut strides = [0; 4];
+        if let Some(bias) = node.input(3) {
+            broadcast_strides_into(&bias.shape, &mut strides);
+        }
         Some(Plan {
             isa,
             sizes,
@@ -105,10 +123,7 @@ impl Plan {
             scale: op.scale,
             softcap: op.softcap,
             zeros: op.zeros,
-            bias: strides
-                .try_into()
-                .ok()
-                .map(|s: [isize; 4]| s.map(|n| n as usize))?,
+            bias: strides.map(|n| n as usize),
         })
     }
 

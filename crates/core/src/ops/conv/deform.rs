@@ -73,7 +73,7 @@ impl Operator for DeformConv {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         Operator::cost(&self.as_conv(), inputs, outputs)
     }
 }

@@ -186,7 +186,7 @@ impl Operator for Conv {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         match inputs.get(1) {
             Some(Some(w)) => conv_cost(base.flops, w, base),

@@ -134,7 +134,7 @@ impl Operator for ConvTranspose {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
         let base = Cost::elementwise(inputs, outputs);
         match (inputs.first(), inputs.get(1)) {
             (Some(Some(x)), Some(Some(w))) => {

@@ -154,8 +154,8 @@ fn recurrent_layers() {
         (g.time, g.batch, g.input, g.hidden, g.directions),
         (7, 2, 3, 5, 1)
     );
-    let shapes = [vec![7, 2, 3], vec![1, 20, 3], vec![1, 20, 5]].map(Some);
-    let cost = forward.cost(&shapes, &[vec![7, 1, 2, 5]]);
+    let shapes: [Option<&[usize]>; 3] = [Some(&[7, 2, 3]), Some(&[1, 20, 3]), Some(&[1, 20, 5])];
+    let cost = forward.cost(&shapes, &[&[7, 1, 2, 5]]);
     assert_eq!(cost.flops, 2.0 * (7 * 2 * 20 * 8) as f64);
 }
 

@@ -27,7 +27,7 @@ fn matrices() {
         unknown("float32 5"),
     ];
     assert_eq!(infer(turned.clone(), &inputs), "float32[n,4,5]");
-    let cost = turned.cost(&[Some(vec![2, 4, 3]), Some(vec![5, 3])], &[vec![2, 4, 5]]);
+    let cost = turned.cost(&[Some(&[2, 4, 3]), Some(&[5, 3])], &[&[2, 4, 5]]);
     assert_eq!(cost.flops, 2.0 * (2 * 4 * 5 * 3) as f64);
     let bias = [
         unknown("float32 n,4,3"),
@@ -193,7 +193,7 @@ fn attention() {
     assert_eq!(seen(end.clone(), &[query, key, value]), wanted);
     let offset = [query, key, value, "-", "int64 1"];
     assert_eq!(refused(end.clone(), &offset), ErrorCode::InvalidValue);
-    let shapes = [[2, 6, 3, 8], [2, 2, 10, 8], [2, 2, 10, 5]].map(|s| Some(s.to_vec()));
-    let cost = end.cost(&shapes, &[vec![2, 6, 3, 5]]);
+    let shapes = [[2, 6, 3, 8], [2, 2, 10, 8], [2, 2, 10, 5]];
+    let cost = end.cost(&shapes.each_ref().map(|s| Some(&s[..])), &[&[2, 6, 3, 5]]);
     assert_eq!(cost.flops, (2 * 6 * 3 * 10 * (2 * (8 + 5) + 16)) as f64);
 }

@@ -19,9 +19,10 @@ fn answers(op: &dyn Operator, random: &mut Random) -> bool {
         .iter()
         .map(|i| i.as_ref().and_then(|i| i.fact.concrete()))
         .collect();
+    let shapes: Vec<_> = shapes.iter().map(Option::as_deref).collect();
     let _ = op.cost(
         &shapes,
-        &shapes.iter().flatten().cloned().collect::<Vec<_>>(),
+        &shapes.iter().flatten().copied().collect::<Vec<_>>(),
     );
     let elements: Vec<_> = inputs
         .iter()

@@ -350,11 +350,11 @@ fn deformable_convolutions() {
 
 #[test]
 fn work_is_counted() {
-    let shapes = [Some(vec![1, 8, 10, 10]), Some(vec![16, 4, 3, 3])];
+    let shapes: [Option<&[usize]>; 2] = [Some(&[1, 8, 10, 10]), Some(&[16, 4, 3, 3])];
     let op = Conv {
         groups: 2,
         ..conv()
     };
-    let cost = Operator::cost(&op, &shapes, &[vec![1, 16, 8, 8]]);
+    let cost = Operator::cost(&op, &shapes, &[&[1, 16, 8, 8]]);
     assert_eq!(cost.flops, 2.0 * (16 * 8 * 8 * 4 * 9) as f64);
 }

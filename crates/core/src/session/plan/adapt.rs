@@ -1,18 +1,20 @@
 //! Changes a plan for inputs of other shapes. What depends on the inputs is inferred again, its backends are
-//! asked again, and its kernels are made anew; all else stays. Where another plan might be better, or a backend
-//! cannot change its part, the stage is planned anew.
+//! asked again, and its kernels are told their new sizes; all else stays. Where another plan might be better, or a backend
+//! cannot change its part, the stage is planned anew. Where inputs go on growing ([`super::course`]), shapes are only computed.
+
+use std::sync::Arc;
 
 use super::arena::Rooms;
-use super::infer::{infer_concrete, known_outputs};
+use super::changed::{Changed, ChangedNode};
+use super::course::{Course, Search};
 use super::{Obstacle, PlannedStage, Source, StageInput};
-use crate::backend::{Backend, KernelChange, StageChange, TensorChange};
+use crate::backend::{Allocator, Backend, KernelChange, StageChange, TensorChange};
 use crate::error::Result;
 use crate::fact::TensorSpec;
-use crate::graph::{NodeSpec, ValueId};
+use crate::graph::{NodeId, NodeSpec, ValueId};
 use crate::ids::{BackendIndex, IdMap, KernelIndex, PerBackend, TensorIndex};
 use crate::schedule::Step;
 use crate::session::Run;
-use crate::tensor::Tensor;
 
 /// How far the operations of a run may go from those that the stage was placed and laid out for, as a factor.
 const FAR: f64 = 2.0;
@@ -44,55 +46,29 @@ pub(super) struct Frame {
     pub rooms: PerBackend<Rooms>,
     /// The specs of everything that the nodes of the stage read and write.
     pub specs: IdMap<ValueId, TensorSpec>,
+    /// What says how many bytes a tensor takes, for each backend.
+    pub allocators: PerBackend<Arc<dyn Allocator>>,
     /// Operations of a run as the stage was placed.
     pub operations: f64,
+    /// The latest change, where the inputs may go on growing as they did with it.
+    pub latest: Option<Adaptation>,
+    pub search: Search,
+    /// Nodes that a plan which goes on changing should leave to kernels ([`StageInput::lively`]).
+    pub lively: Vec<NodeId>,
 }
 
-/// What a plan needs to become that of other inputs.
+/// What a plan needs to become that of other inputs. It is kept and filled anew where inputs go on growing as they did.
 pub(in crate::session) struct Adaptation {
-    /// The specs of the values that change.
-    specs: IdMap<ValueId, TensorSpec>,
-    /// Kernels that change, each with its node's place in the stage.
-    kernels: Vec<(usize, PlannedKernel)>,
+    /// The values that change, each behind those that it is computed from.
+    pub(super) values: Vec<(ValueId, TensorSpec)>,
+    /// The nodes that read such values, in order.
+    pub(super) nodes: Vec<ChangedNode>,
     /// The changes of each backend's share of the stage.
     stages: PerBackend<StageChange>,
     /// The rooms of backends whose arenas are laid out anew, with the offsets.
     rooms: PerBackend<Option<(Rooms, Vec<usize>)>>,
-    /// Reports with another output: the node, the output, its shape.
-    ports: Vec<(usize, usize, Vec<usize>)>,
     operations: f64,
-}
-
-/// The specs of a stage that are known anew.
-struct Changed<'a> {
-    frame: &'a Frame,
-    specs: IdMap<ValueId, TensorSpec>,
-}
-
-impl Changed<'_> {
-    /// Takes what a value is from now on. `None` where the plan could not follow.
-    fn take(&mut self, v: ValueId, spec: TensorSpec) -> Option<()> {
-        let old = self.frame.specs.get(&v)?;
-        if old.dtype != spec.dtype || old.value.is_some() != spec.value.is_some() {
-            return None;
-        }
-        if *old != spec {
-            self.specs.insert(v, spec);
-        }
-        Some(())
-    }
-
-    fn spec(&self, v: ValueId) -> Option<&TensorSpec> {
-        self.specs.get(&v).or_else(|| self.frame.specs.get(&v))
-    }
-
-    fn all(&self, values: &[Option<ValueId>]) -> Option<Vec<Option<TensorSpec>>> {
-        let spec = |v: &Option<ValueId>| match v {
-            Some(v) => Some(Some(self.spec(*v)?.clone())),
-            None => Some(None),
-        };
-        values.iter().map(spec).collect()
-    }
+    pub(super) course: Option<Course>,
 }
 
 impl PlannedStage {
@@ -102,109 +78,62 @@ impl PlannedStage {
     /// Those of inferring shapes, as in planning; `Aborted` where the run is to stop.
     // Pages whose inputs never grow need not fetch this: no part of it is to stand in its caller.
     #[inline(never)]
-    pub fn adaptation(&self, input: &StageInput, run: &Run<'_>) -> Result<Option<Adaptation>> {
-        let Some(frame) = &self.frame else {
+    pub fn adaptation(&mut self, input: &StageInput, run: &Run<'_>) -> Result<Option<Adaptation>> {
+        let Some(frame) = &mut self.frame else {
             return Ok(None);
         };
-        let mut changed = Changed {
-            frame,
-            specs: IdMap::default(),
-        };
-        for (v, spec) in &input.feeds {
-            if changed.take(*v, spec.clone()).is_none() {
-                return Ok(None);
-            }
+        if let Some(mut kept) = frame.latest.take()
+            && kept.advance(frame, input, run)?
+            && kept.ask(frame, self.operations, input, run).is_some()
+        {
+            return Ok(Some(kept));
         }
+        let due = frame.search.due();
+        let Some(changed) = Changed::by(frame, input.feeds, input, run)? else {
+            return Ok(None);
+        };
+        let lively = changed.lively(input, run);
+        if !lively.is_empty() {
+            frame.lively = lively;
+            return Ok(None);
+        }
+        let course = due.then(|| Course::of(frame, &changed, input, run));
+        let course = course.flatten();
+        let Changed { values, nodes, .. } = changed;
         let mut adaptation = Adaptation {
-            specs: IdMap::default(),
-            kernels: Vec::new(),
+            values,
+            nodes,
             stages: vec![StageChange::default(); frame.tensors.len()].into(),
             rooms: frame.rooms.iter().map(|_| None).collect::<Vec<_>>().into(),
-            ports: Vec::new(),
             operations: self.operations,
+            course,
         };
-        for (i, &id) in input.stages.stages[input.index].nodes.iter().enumerate() {
-            let node = &input.graph.nodes[id.0];
-            if !node
-                .present_inputs()
-                .any(|v| changed.specs.contains_key(&v))
-            {
-                continue;
-            }
-            run.interrupt.check()?;
-            let at = |e: crate::Error| e.at(&node.name, node.op.name());
-            let Some(inputs) = changed.all(&node.inputs) else {
-                return Ok(None);
-            };
-            let mut outputs = infer_concrete(input.graph, node, &inputs, run).map_err(at)?;
-            if let Some(values) = known_outputs(input, id, &inputs, &outputs, run).map_err(at)? {
-                outputs = values.iter().map(TensorSpec::of).collect();
-            }
-            for (k, (v, spec)) in node.outputs.iter().zip(&outputs).enumerate() {
-                if changed.take(*v, spec.clone()).is_none() {
-                    return Ok(None);
-                }
-                adaptation.ports.push((i, k, spec.shape.clone()));
-            }
-            let spec = NodeSpec {
-                name: &node.name,
-                op: node.op.as_ref(),
-                inputs: &inputs,
-                outputs: &outputs,
-            };
-            let Some(planned) = &frame.kernels[i] else {
-                let mut views = node
-                    .outputs
-                    .iter()
-                    .filter(|v| frame.view_of.contains_key(v));
-                if views.next().is_some() && !node.op.is_view_for(&spec) {
-                    return Ok(None);
-                }
-                continue;
-            };
-            let Ok(cost) = run.shared.backends[planned.backend].supports(&spec) else {
-                return Ok(None);
-            };
-            adaptation.operations += cost.flops - planned.operations;
-            adaptation.kernels.push((
-                i,
-                PlannedKernel {
-                    operations: cost.flops,
-                    ..*planned
-                },
-            ));
-            adaptation.stages[planned.backend]
-                .kernels
-                .push(KernelChange {
-                    kernel: planned.kernel,
-                    inputs: inputs.into_iter().map(|s| s.map(unread)).collect(),
-                    outputs: outputs.into_iter().map(unread).collect(),
-                });
-        }
-        let now = adaptation.operations;
-        if now > FAR * frame.operations || FAR * now < frame.operations {
-            return Ok(None);
-        }
-        adaptation.specs = changed.specs;
-        for (b, backend) in run.shared.backends.entries() {
-            if adaptation.room(frame, b, &**backend).is_none() {
-                return Ok(None);
-            }
-        }
-        Ok(Some(adaptation))
+        frame.search.found(adaptation.course.is_some());
+        let asked = adaptation.ask(frame, self.operations, input, run);
+        Ok(asked.map(|()| adaptation))
     }
 
-    /// Makes the change. Where it is false, or an error, the plan is of no use any more.
+    /// Nodes that the next plan should leave to kernels, where this one could not follow for their sake.
+    pub fn take_lively(&mut self) -> Vec<NodeId> {
+        let frame = self.frame.as_mut();
+        frame.map_or_else(Vec::new, |frame| std::mem::take(&mut frame.lively))
+    }
+
+    /// Makes the change, and keeps what it was made by. Where it is false, or an error, the plan is of no use any more.
     ///
     /// # Errors
     /// Those of [`crate::backend::BackendContext::adapt`].
     #[inline(never)]
-    pub fn adapt(&mut self, adaptation: Adaptation, run: &mut Run<'_>) -> Result<bool, Obstacle> {
+    pub fn adapt(
+        &mut self,
+        mut adaptation: Adaptation,
+        run: &mut Run<'_>,
+    ) -> Result<bool, Obstacle> {
         let Some(frame) = &mut self.frame else {
             return Ok(false);
         };
         for (v, source) in &mut self.results {
-            let Some(spec) = adaptation.specs.get(v) else {
+            let Some((_, spec)) = adaptation.values.iter().find(|(of, _)| of == v) else {
                 continue;
             };
             match (source, &spec.value) {
@@ -224,17 +153,17 @@ impl PlannedStage {
                 report.bytes = change.spec.bytes();
             }
         }
-        for (node, output, shape) in adaptation.ports {
-            let port = self
-                .report
-                .get_mut(node)
-                .and_then(|n| n.outputs.get_mut(output));
-            if let Some(port) = port {
-                port.shape = shape;
+        for node in &adaptation.nodes {
+            if let Some(report) = self.report.get_mut(node.place) {
+                for (port, spec) in report.outputs.iter_mut().zip(&node.outputs) {
+                    port.shape.clone_from(&spec.shape);
+                }
+            }
+            if let Some(kernel) = &mut frame.kernels[node.place] {
+                kernel.operations = node.operations;
             }
         }
-        let backends = self.executables.indices();
-        for (b, change) in backends.clone().zip(adaptation.stages) {
+        for (b, change) in adaptation.stages.entries() {
             if change.is_empty() {
                 continue;
             }
@@ -247,8 +176,8 @@ impl PlannedStage {
                 return Ok(false);
             }
         }
-        for (b, laid_out) in backends.zip(adaptation.rooms) {
-            let Some((rooms, offsets)) = laid_out else {
+        for (b, laid_out) in adaptation.rooms.entries_mut() {
+            let Some((rooms, offsets)) = laid_out.take() else {
                 continue;
             };
             let plan = self.memory.iter_mut().find(|(on, _)| *on == b);
@@ -257,55 +186,115 @@ impl PlannedStage {
             }
             frame.rooms[b] = rooms;
         }
-        frame.specs.extend(adaptation.specs);
-        for (i, kernel) in adaptation.kernels {
-            frame.kernels[i] = Some(kernel);
+        for (v, spec) in &adaptation.values {
+            if let Some(own) = frame.specs.get_mut(v) {
+                own.clone_from(spec);
+            }
         }
         self.operations = adaptation.operations;
+        frame.latest = Some(adaptation).filter(|latest| latest.course.is_some());
         Ok(true)
     }
 }
 
 impl Adaptation {
+    /// Asks the backends about the changed nodes and notes what becomes of their shares of the stage. `before`: the operations of a run
+    /// before. `None` where the plan could not follow.
+    fn ask(&mut self, frame: &Frame, before: f64, input: &StageInput, run: &Run<'_>) -> Option<()> {
+        self.operations = before;
+        for changed in &mut self.nodes {
+            let node = &input.graph.nodes[input.nodes()[changed.place].0];
+            let spec = NodeSpec {
+                name: &node.name,
+                op: node.op.as_ref(),
+                inputs: &changed.inputs,
+                outputs: &changed.outputs,
+            };
+            let Some(planned) = &frame.kernels[changed.place] else {
+                let mut outputs = node.outputs.iter();
+                let is_view = outputs.any(|v| frame.view_of.contains_key(v));
+                if is_view && !node.op.is_view_for(&spec) {
+                    return None;
+                }
+                continue;
+            };
+            let cost = run.shared.backends[planned.backend].supports(&spec).ok()?;
+            changed.operations = cost.flops;
+            self.operations += cost.flops - planned.operations;
+            let kernels = &mut self.stages[planned.backend].kernels;
+            let at = *changed.kernel.get_or_insert_with(|| {
+                kernels.push(KernelChange {
+                    kernel: planned.kernel,
+                    inputs: Vec::new(),
+                    outputs: Vec::new(),
+                });
+                kernels.len() - 1
+            });
+            let change = &mut kernels[at];
+            change.inputs.clone_from(&changed.inputs);
+            change.outputs.clone_from(&changed.outputs);
+            let specs = change.inputs.iter_mut().flatten();
+            specs.chain(&mut change.outputs).for_each(unread);
+        }
+        let now = self.operations;
+        if now > FAR * frame.operations || FAR * now < frame.operations {
+            return None;
+        }
+        for (b, backend) in run.shared.backends.entries() {
+            self.room(frame, b, &**backend)?;
+        }
+        Some(())
+    }
+
     /// Notes the tensors of a backend that change, and lays its arena out anew where they have outgrown it.
     /// `None` where the backend has no room for them.
     fn room(&mut self, frame: &Frame, b: BackendIndex, backend: &dyn Backend) -> Option<()> {
         let limits = backend.describe();
-        let allocator = backend.allocator();
+        let allocator = &frame.allocators[b];
         let rooms = &frame.rooms[b];
-        let mut sizes = Vec::new();
         let mut outgrown = false;
         let change = &mut self.stages[b];
         change.arena_bytes = rooms.bytes;
-        for (v, spec) in &self.specs {
+        change.offsets.clear();
+        self.rooms[b] = None;
+        let mut at = 0;
+        for (v, spec) in &self.values {
             let Some(&tensor) = frame.tensors[b].get(v) else {
                 continue;
             };
-            change.tensors.push(TensorChange {
-                tensor,
-                spec: unread(spec.clone()),
-            });
+            match change.tensors.get_mut(at) {
+                Some(kept) => kept.spec.clone_from(spec),
+                None => change.tensors.push(TensorChange {
+                    tensor,
+                    spec: spec.clone(),
+                }),
+            }
+            unread(&mut change.tensors[at].spec);
+            at += 1;
             let bytes = allocator.tensor_bytes(spec);
             if spec.value.is_none() && bytes as u64 > limits.max_tensor_bytes {
                 return None;
             }
             if let Ok(i) = rooms.tensors.binary_search(&tensor) {
                 outgrown |= bytes > rooms.requests[i].bytes;
-                sizes.push((i, bytes));
             }
         }
         if !outgrown {
             return Some(());
         }
         let mut rooms = rooms.clone();
-        for (i, bytes) in sizes {
-            rooms.requests[i].bytes = with_slack(bytes)?;
+        for changed in &change.tensors {
+            if let Ok(i) = rooms.tensors.binary_search(&changed.tensor) {
+                rooms.requests[i].bytes = with_slack(allocator.tensor_bytes(&changed.spec))?;
+            }
         }
         let planned = rooms.plan(backend).ok()?;
         rooms.bytes = planned.bytes;
         change.arena_bytes = planned.bytes;
         let tensors = rooms.tensors.iter().copied();
-        change.offsets = tensors.zip(planned.offsets.iter().copied()).collect();
+        change
+            .offsets
+            .extend(tensors.zip(planned.offsets.iter().copied()));
         self.rooms[b] = Some((rooms, planned.offsets));
         Some(())
     }
@@ -318,10 +307,9 @@ fn with_slack(bytes: usize) -> Option<usize> {
         .checked_next_multiple_of(LITTLE)
 }
 
-/// The spec in the form that kernels are chosen by.
-fn unread(spec: TensorSpec) -> TensorSpec {
-    TensorSpec {
-        value: spec.value.as_ref().map(Tensor::unread),
-        ..spec
+/// Brings the spec into the form that kernels are chosen by.
+fn unread(spec: &mut TensorSpec) {
+    if let Some(value) = &mut spec.value {
+        *value = value.unread();
     }
 }

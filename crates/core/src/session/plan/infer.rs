@@ -108,7 +108,7 @@ pub(super) fn known_outputs(
     let wanted = node.outputs.iter().any(|o| input.stages.wanted[o.0]);
     let bytes = outputs.iter().map(TensorSpec::bytes);
     let small = bytes.fold(0, usize::saturating_add) <= SMALL;
-    if !wanted && !small {
+    if !wanted && (!small || input.lively.contains(&id)) {
         return Ok(None);
     }
     match run.evaluate(&spec).transpose() {

@@ -2,10 +2,12 @@
 //! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
 //! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
 //! backend makes its kernels. Where a backend cannot do its part, [`fallback`] plans without it. Where inputs of
-//! other shapes come, [`adapt`] changes the plan.
+//! other shapes come, [`adapt`] changes the plan; [`course`] tells shapes where inputs grow from run to run.
 
 mod adapt;
 pub(super) mod arena;
+mod changed;
+mod course;
 pub(super) mod fallback;
 mod infer;
 mod order;
@@ -27,7 +29,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
 use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::ids::{BackendIndex, IdMap, KernelIndex, PerBackend, PerKernel, TensorIndex};
+use crate::ids::{BackendIndex, IdMap, IdSet, KernelIndex, PerBackend, PerKernel, TensorIndex};
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
@@ -41,7 +43,10 @@ pub(super) struct StageInput<'a> {
     pub live_out: &'a [ValueId],
     pub runner: u64,
     /// What is there when the stage starts, with contents where planning may use them.
-    pub feeds: Vec<(ValueId, TensorSpec)>,
+    pub feeds: &'a [(ValueId, TensorSpec)],
+    /// Nodes that are left to kernels although their outputs could be computed while planning: these would be others in every
+    /// run.
+    pub lively: &'a IdSet<NodeId>,
 }
 
 /// Where a value that leaves a stage comes from.
@@ -239,7 +244,6 @@ fn attempt(input: &StageInput, run: &Run<'_>, refused: &Refused) -> Result<Draft
             input: StageInput {
                 graph,
                 stages,
-                feeds: input.feeds.clone(),
                 ..*input
             },
             refused: &refused,
@@ -320,9 +324,20 @@ impl Key {
         Key(feeds.iter().map(|(_, s)| s.clone()).collect())
     }
 
-    /// Whether some dimensions are larger than those of `earlier` by one or by up to a quarter, and none is smaller.
-    pub fn grew_from(&self, earlier: &Key) -> bool {
-        let pairs = || self.0.iter().zip(&earlier.0);
+    /// Makes it that of the same stage when it is fed with these.
+    pub fn set(&mut self, feeds: &[(ValueId, TensorSpec)]) {
+        let pairs = self.0.iter_mut().zip(feeds);
+        pairs.for_each(|(own, (_, spec))| own.clone_from(spec));
+    }
+
+    /// Whether it is that of a stage that is fed with these.
+    pub fn is(&self, feeds: &[(ValueId, TensorSpec)]) -> bool {
+        self.0.iter().eq(feeds.iter().map(|(_, spec)| spec))
+    }
+
+    /// Whether some dimensions of these feeds are larger by one or by up to a quarter, and none is smaller.
+    pub fn grows_to(&self, feeds: &[(ValueId, TensorSpec)]) -> bool {
+        let pairs = || feeds.iter().map(|(_, spec)| spec).zip(&self.0);
         let little = |(new, old): (&usize, &usize)| {
             new == old || (new > old && new - old <= (old / 4).max(1))
         };
@@ -335,7 +350,8 @@ impl Key {
     }
 
     /// How many inputs both have in common.
-    pub fn shared_with(&self, other: &Key) -> usize {
-        self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count()
+    pub fn shared_with(&self, feeds: &[(ValueId, TensorSpec)]) -> usize {
+        let pairs = self.0.iter().zip(feeds);
+        pairs.filter(|(own, (_, spec))| *own == spec).count()
     }
 }

@@ -1,6 +1,7 @@
 //! The tensors of every backend: locations, crossings, and what leaves the stage.
 
 use super::adapt::{Frame, PlannedKernel};
+use super::course::Search;
 use super::fallback::Obstacle;
 use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
@@ -141,7 +142,11 @@ impl Planner<'_> {
                 tensors: of,
                 rooms,
                 specs: self.specs,
+                allocators: shared.backends.iter().map(|b| b.allocator()).collect(),
                 operations,
+                latest: None,
+                search: Search::default(),
+                lively: Vec::new(),
             },
             rewritten,
         })

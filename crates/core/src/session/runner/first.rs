@@ -22,7 +22,7 @@ impl Runner {
         let Some(feeds) = self.first_feeds(&specs) else {
             return Ok(());
         };
-        self.plan(0, feeds, run, raw)?;
+        self.plan(0, &feeds, run, raw)?;
         if run.shared.options.tune {
             return Ok(());
         }

@@ -18,6 +18,7 @@ use crate::backend::RawConstants;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::ids::IdSet;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::interrupt::Interrupt;
 use crate::pin;
@@ -40,6 +41,8 @@ pub(crate) struct Runner {
     bodies: HashMap<NodeId, Vec<Runner>>,
     /// For each stage, the latest plans, newest last.
     plans: Vec<Vec<(Key, PlannedStage)>>,
+    /// For each stage, nodes that are left to kernels: see [`super::plan::StageInput::lively`].
+    lively: Vec<IdSet<NodeId>>,
 }
 
 impl Runner {
@@ -79,6 +82,7 @@ impl Runner {
         Ok(Runner {
             id: shared.runner_id(),
             plans: stages.stages.iter().map(|_| Vec::new()).collect(),
+            lively: vec![IdSet::default(); stages.stages.len()],
             graph,
             stages,
             live_in,
@@ -117,7 +121,7 @@ impl Runner {
                     None => self.spent[index].clone(),
                     Some(_) => Vec::new(),
                 };
-                self.plan(index, feeds, run, RawConstants::Keep)?
+                self.plan(index, &feeds, run, RawConstants::Keep)?
                     .run(&mut env, &spent, &on_host, run)
                     .await?;
                 if run.recorder.is_some() {
@@ -280,6 +284,7 @@ impl Runner {
             host: self.host.clone(),
             bodies: self.bodies.iter().map(|(id, b)| (*id, inner(b))).collect(),
             plans: self.plans.iter().map(|_| Vec::new()).collect(),
+            lively: self.lively.clone(),
         }
     }
 

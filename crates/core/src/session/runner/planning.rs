@@ -30,20 +30,20 @@ impl Runner {
         run: &mut Run<'_>,
     ) -> Result<()> {
         let planned = || {
-            let key = Key::of(feeds);
-            self.plans[index].iter().any(|(k, _)| *k == key)
+            let mut plans = self.plans[index].iter();
+            plans.any(|(key, _)| key.is(feeds))
         };
         if !run.shared.options.tune || planned() {
             return Ok(());
         }
-        let stage = self.stage(index, feeds.to_vec());
+        let stage = self.stage(index, feeds);
         let draft = plan::draft(&stage, run, &mut Fallback::default())?;
         let trials = draft.trials(run.shared)?;
         drop(draft);
         run.measure(trials).await
     }
 
-    fn stage(&self, index: usize, feeds: Vec<(ValueId, TensorSpec)>) -> StageInput<'_> {
+    fn stage<'a>(&'a self, index: usize, feeds: &'a [(ValueId, TensorSpec)]) -> StageInput<'a> {
         StageInput {
             graph: &self.graph,
             stages: &self.stages,
@@ -51,6 +51,7 @@ impl Runner {
             live_out: &self.live_out[index],
             runner: self.id,
             feeds,
+            lively: &self.lively[index],
         }
     }
 
@@ -69,12 +70,11 @@ impl Runner {
     pub(super) fn plan(
         &mut self,
         index: usize,
-        feeds: Vec<(ValueId, TensorSpec)>,
+        feeds: &[(ValueId, TensorSpec)],
         run: &mut Run<'_>,
         raw: RawConstants,
     ) -> Result<&mut PlannedStage> {
-        let key = Key::of(&feeds);
-        match self.plans[index].iter().position(|(k, _)| *k == key) {
+        match self.plans[index].iter().position(|(key, _)| key.is(feeds)) {
             Some(i) if i + 1 == self.plans[index].len() => {}
             Some(i) => {
                 let kept = self.plans[index].remove(i);
@@ -85,12 +85,12 @@ impl Runner {
                 if !self.plans[index].is_empty() {
                     may_plan_again(run.shared)?;
                 }
-                if self.adapt(index, &key, &feeds, run)? {
+                if self.adapt(index, feeds, run)? {
                     // Who reads the report anew at every revision does not read it at every step of a text.
                     run.shared.followed += 1;
                     run.shared.revision += u64::from(run.shared.followed.is_power_of_two());
                 } else {
-                    self.plan_anew(index, key, feeds, run, raw)?;
+                    self.plan_anew(index, feeds, run, raw)?;
                     run.shared.followed = 0;
                     run.shared.revision += 1;
                 }
@@ -105,15 +105,14 @@ impl Runner {
     fn plan_anew(
         &mut self,
         index: usize,
-        key: Key,
-        feeds: Vec<(ValueId, TensorSpec)>,
+        feeds: &[(ValueId, TensorSpec)],
         run: &mut Run<'_>,
         raw: RawConstants,
     ) -> Result<()> {
         let mut fallback = Fallback::default();
         let again = run.shared.falls_back(raw);
         let planned = loop {
-            let draft = plan::draft(&self.stage(index, feeds.clone()), run, &mut fallback)?;
+            let draft = plan::draft(&self.stage(index, feeds), run, &mut fallback)?;
             if raw == RawConstants::Drop && !again {
                 self.drop_constants();
             }
@@ -133,7 +132,7 @@ impl Runner {
         if raw == RawConstants::Drop {
             self.drop_constants();
         }
-        self.plans[index].push((key, planned));
+        self.plans[index].push((Key::of(feeds), planned));
         run.shared.plans.made += 1;
         Ok(())
     }
@@ -154,26 +153,33 @@ impl Runner {
     fn adapt(
         &mut self,
         index: usize,
-        key: &Key,
         feeds: &[(ValueId, TensorSpec)],
         run: &mut Run<'_>,
     ) -> Result<bool> {
         let plans = &self.plans[index];
         let full = plans.len() >= run.shared.plans_kept();
         let from = match plans.last() {
-            Some((latest, _)) if key.grew_from(latest) => Some(plans.len() - 1),
-            Some(_) if full => (0..plans.len()).max_by_key(|&i| key.shared_with(&plans[i].0)),
+            Some((latest, _)) if latest.grows_to(feeds) => Some(plans.len() - 1),
+            Some(_) if full => (0..plans.len()).max_by_key(|&i| plans[i].0.shared_with(feeds)),
             _ => None,
         };
         // What is tuned is measured for its own shapes.
         let Some(from) = from.filter(|_| !run.shared.options.tune) else {
             return Ok(false);
         };
-        let input = self.stage(index, feeds.to_vec());
-        let Some(adaptation) = self.plans[index][from].1.adaptation(&input, run)? else {
-            return Ok(false);
+        let (mut key, mut planned) = self.plans[index].remove(from);
+        let adaptation = match planned.adaptation(&self.stage(index, feeds), run) {
+            Ok(Some(adaptation)) => adaptation,
+            other => {
+                // A plan that cannot follow for their sake is of no use any more.
+                let lively = planned.take_lively();
+                if lively.is_empty() {
+                    self.plans[index].insert(from, (key, planned));
+                }
+                self.lively[index].extend(lively);
+                return other.map(|_| false);
+            }
         };
-        let (_, mut planned) = self.plans[index].remove(from);
         let adapted = run.resize(RawConstants::Keep, |run| planned.adapt(adaptation, run));
         let adapted = match adapted {
             // Planned anew, it may go elsewhere.
@@ -182,7 +188,8 @@ impl Runner {
         };
         if adapted {
             run.shared.plans.adapted += 1;
-            self.plans[index].push((key.clone(), planned));
+            key.set(feeds);
+            self.plans[index].push((key, planned));
         }
         Ok(adapted)
     }
