@@ -59,7 +59,7 @@ export interface DraftInput {
  */
 export interface DraftBody {
   /** Element type and shape of an input without a `type` are those of what the node gives it. Left out where there are none, as in a branch. */
-  inputs?: (DraftInput | { name: string; type?: undefined })[];
+  inputs?: (DraftInput | { name: string })[];
   /** Values with their elements. Those that are views of `ImportedFile.bytes` are not copied. */
   constants?: Record<string, TensorLike>;
   nodes: DraftNode[];
@@ -202,11 +202,12 @@ function toWireDraft(id: string, draft: ModelDraft, given: Map<ArrayBufferLike, 
       return given as number | string | null;
     throw malformed(id, 'a dimension of an input', 'a size, a name or null', given);
   };
-  const input = ({ name, type, dims }: Partial<DraftInput>): WireGraph['inputs'][number] => {
-    const called = { name: text(id, 'the name of an input', name) };
-    if (type === undefined) return called;
+  const input = (given: DraftInput | { name: string }, level: number): WireGraph['inputs'][number] => {
+    const name = text(id, 'the name of an input', given.name);
+    const { type, dims }: Partial<DraftInput> = given;
+    if (level > 0 && type === undefined) return { name };
     return {
-      ...called,
+      name,
       type: text(id, 'the type of an input', type) as DType,
       dims: listed(id, '`dims`', dims as DraftInput['dims'], dim),
     };
@@ -231,7 +232,7 @@ function toWireDraft(id: string, draft: ModelDraft, given: Map<ArrayBufferLike, 
         expected: `at most ${MOST_LEVELS}`,
       });
     return {
-      inputs: listed(id, '`inputs`', level ? (draft.inputs ?? []) : (draft.inputs as DraftInput[]), input),
+      inputs: listed(id, '`inputs`', level > 0 ? (draft.inputs ?? []) : (draft.inputs as DraftInput[]), (given) => input(given, level)),
       constants: Object.entries(draft.constants ?? {}).map(constant),
       nodes: listed(id, '`nodes`', draft.nodes, (given) => node(given, level)),
       outputs: listed(id, '`outputs`', draft.outputs, (name) => text(id, 'an output', name)),
