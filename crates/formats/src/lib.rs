@@ -12,6 +12,8 @@ mod fourier;
 mod garbage;
 pub mod ggml;
 pub mod gguf;
+#[cfg(test)]
+mod given;
 mod language;
 pub mod mnn;
 pub mod ncnn;

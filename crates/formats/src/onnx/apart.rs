@@ -171,7 +171,8 @@ fn shorter(message: &Place, less: u64) -> (Replaced, u64) {
     (Replaced { range, by }, shrunk)
 }
 
-fn varint(mut number: u64) -> Vec<u8> {
+/// A number in groups of seven bits, the lowest first.
+pub(super) fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
