@@ -43,14 +43,11 @@ impl Found {
         if pairs.any(|pair| pair[0].end > pair[1].start) {
             return Vec::new();
         }
-        let by = Vec::new();
-        let replaced = self.ranges.into_iter();
-        replaced
-            .map(|range| Replaced {
-                range,
-                by: by.clone(),
-            })
-            .collect()
+        let nothing = |range| Replaced {
+            range,
+            by: Vec::new(),
+        };
+        self.ranges.into_iter().map(nothing).collect()
     }
 }
 
