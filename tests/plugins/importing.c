@@ -17,6 +17,10 @@
 #define SIZE sizeof(KilimImporter)
 #endif
 
+/* Libraries that are older than bodies know the table up to here. */
+_Static_assert(offsetof(KilimGraph, model) == 6 * sizeof(void *), "order");
+_Static_assert(offsetof(KilimGraph, begin_body) == 7 * sizeof(void *), "order");
+
 enum {
     /* y = x + w, the elements of w from the file itself, behind 8 bytes. */
     WEIGHTS,
