@@ -6,7 +6,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Interrupt, Limits};
-use kilim_test_support::tflite::*;
+use kilim_test_support::tflite::{Field, TestOp, TestTensor, constant, file, op, tensor};
 
 use crate::{ImporterRegistry, ModelFile};
 

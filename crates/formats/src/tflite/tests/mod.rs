@@ -17,7 +17,9 @@ use kilim_core::tensor::AlignedBytes;
 use super::{load, probe};
 use crate::ModelFile;
 use kilim_core::Limits;
-use kilim_test_support::tflite::*;
+use kilim_test_support::tflite::{
+    CUSTOM, Field, TestOp, TestTensor, constant, file, ints, op, tensor, text,
+};
 
 fn import(bytes: &[u8]) -> Result<Graph> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
