@@ -107,7 +107,7 @@ fn damaged_files_are_graphs_or_errors() {
         let cases = Cases::of(format);
         let models = cases.archive.entries().map(|(path, _)| path);
         let models = models.filter(|path| path.ends_with(end));
-        // Of those in which something is left out the smallest, which is read the most often.
+        // The smallest in which something is left out is read the most often.
         let models = models.filter(|path| apart(cases.file(path), walk, &low()).1 > 0);
         let path = models.min_by_key(|path| cases.file(path).len());
         let bytes = cases.file(path.expect("a model"));

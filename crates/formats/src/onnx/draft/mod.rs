@@ -45,7 +45,7 @@ pub struct DraftNode {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
     importer: String,
-    /// Those of bodies may say nothing of their type.
+    /// Inputs of bodies may say nothing of their type.
     inputs: Vec<(String, Option<(DType, Shape)>)>,
     constants: Vec<(String, Tensor)>,
     nodes: Vec<DraftNode>,
