@@ -68,7 +68,7 @@ impl<'a> FlatBuffer<'a> {
         FlatBuffer::new(Stored::Memory { bytes, pieces }, size, spent)
     }
 
-    /// A FlatBuffer of which so many tables may be read where they lie. Texts and lists of it cannot be.
+    /// A FlatBuffer that is only looked at where it lies: so many tables may be read, and no texts and lists.
     fn lying(file: &'a dyn FileParts, tables: usize) -> FlatBuffer<'a> {
         let size = usize::try_from(file.size()).unwrap_or(usize::MAX);
         FlatBuffer::new(
