@@ -51,11 +51,14 @@ impl<'a> Stored<'a> {
     }
 }
 
+/// The number of a page, and its bytes.
+type Page = (u64, Vec<u8>);
+
 /// A file that is read page by page.
 pub struct Pages<'a> {
     file: &'a dyn FileParts,
     /// Pages with their numbers, each at its number modulo [`PAGES`].
-    known: RefCell<Vec<Option<(u64, Vec<u8>)>>>,
+    known: RefCell<Vec<Option<Page>>>,
     /// Pages that may still be read: about twice as many as the file has, so that offsets that lead to and fro cost no more than reading it.
     left: Cell<u64>,
 }

@@ -220,7 +220,7 @@ fn data_behind_the_tables_is_left_out() -> Result<()> {
     for (offset, size) in [(len + 1, data.len() as u64), (u64::MAX, 8), (len, u64::MAX)] {
         let mut bytes = moved(offset, size);
         bytes.extend(&data);
-        let error = loaded(bytes).err().expect("it ends before");
+        let error = loaded(bytes).expect_err("it ends before");
         assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");
     }
     Ok(())
