@@ -8,17 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 
-use kilim::core::Limits;
 use kilim::core::tensor::AlignedBytes;
-use kilim::formats::{
-    FileParts, GivenFile, ImporterRegistry, ModelFile, Parted, SharedParts, load_model,
-};
+use kilim::formats::{FileParts, GivenFile};
 use kilim::{
     BackendId, DType, Error, ErrorCode, LoadOptions, ModelSource, Result, RunOptions, Runtime,
     Tensor,
 };
 use kilim_test_support::allocations::{Counting, most_during};
-use kilim_test_support::tflite;
 use kilim_tests::onnx::{self, Inline, Node, Value};
 
 #[global_allocator]
@@ -255,49 +251,8 @@ fn weights_are_in_memory_once() {
             assert_eq!(*result, results[0], "{weights:?}");
         }
     }
-    weights_of_flatbuffers_stay_in_the_file(&path);
     weights_go_to_a_gpu_in_pieces(&path);
     std::fs::remove_dir_all(folder).expect("the folder can be removed");
-}
-
-/// A graph is made of a FlatBuffer without its weights.
-fn weights_of_flatbuffers_stay_in_the_file(path: &Path) {
-    const FULLY_CONNECTED: i32 = 9;
-    const N: usize = 1024;
-    let weights = vec![0.5f32; N * N];
-    let shape = [N as i32; 2];
-    let tensors = [
-        tflite::tensor("x0", &[1, N as i32]),
-        tflite::constant("w0", &shape, &weights),
-        tflite::tensor("x1", &[1, N as i32]),
-        tflite::constant("w1", &shape, &weights),
-        tflite::tensor("y", &[1, N as i32]),
-    ];
-    let product = |x, w, y| {
-        let options = [tflite::Field::None];
-        tflite::op(FULLY_CONNECTED, &[x, w, -1], &[y], &options)
-    };
-    let products = [product(0, 1, 2), product(2, 3, 4)];
-    let model = tflite::file(&tensors, &[0], &[4], &products);
-    std::fs::write(path, &model).expect("it can be written");
-    let bytes = model.len();
-    drop((tensors, weights, model));
-    let (most, graph) = most_during(|| {
-        let file: SharedParts = Arc::new(Own::open(path));
-        let outline = ImporterRegistry::default().read(&*file, "m.tflite");
-        let parts = Parted::new(file, true);
-        let outline = outline.expect("an outline");
-        let source = ModelFile::parted(&parts, outline, "m.tflite");
-        load_model(&source, &Limits::default()).expect("a graph")
-    });
-    assert!(most < bytes / 8, "{most} bytes for a file of {bytes}");
-    let constants = graph.values.iter().filter_map(|v| v.constant.as_ref());
-    let constants: usize = constants.map(|t| t.byte_len()).sum();
-    assert!(constants >= 2 * 4 * N * N, "{constants} bytes of weights");
-    drop(graph);
-    let (_, result) = load_and_run(ModelSource::from(path), "cpu", N);
-    let half = N as f64 / 2.0;
-    assert_eq!(result, vec![half * half; N]);
 }
 
 /// A matrix that a device has as it is in the file is in memory nowhere else.
