@@ -39,7 +39,10 @@ typedef struct KilimDim {
     const char *symbol;
 } KilimDim;
 
-/* An input of the model. */
+/* The element type of an input of a body that is as the node around it says: `rank` and `dims` are not read. */
+#define KILIM_UNTYPED 0
+
+/* An input of the model, or of a body. */
 typedef struct KilimInput {
     const char *name;
     int32_t dtype;
@@ -81,7 +84,7 @@ typedef struct KilimFile {
 } KilimFile;
 
 /* Takes the model. The first call that fails decides: whatever `load` returns, that is the error of the load. Where `error` is NULL
- * nothing is said. Names of inputs, constants and outputs of nodes are different. */
+ * nothing is said. Names of inputs, constants and outputs of nodes are different in one graph. */
 typedef struct KilimGraph {
     /* sizeof(KilimGraph) of the host. */
     uint32_t size;
@@ -98,6 +101,12 @@ typedef struct KilimGraph {
     /* In the place of all others, once: the file of a model in a format that Kilim has, which is read under the same name and with the
      * same files beside it. The bytes are copied. */
     KilimStatus (*model)(void *self, const void *bytes, size_t byte_count, KilimMessage *error);
+    /* Begins a body of control flow: the graph in the attribute of this name of the next node (`then_branch`, `else_branch` of If, `body` of
+     * Loop and Scan). Until `end_body` the calls give inputs, constants, nodes and outputs to the body; another one may begin in it. A
+     * body sees the values of the graphs around it, and what it names itself goes before. */
+    KilimStatus (*begin_body)(void *self, const char *attribute, KilimMessage *error);
+    /* Ends the body that has begun last. A node gets the bodies that have ended before it in its graph. */
+    KilimStatus (*end_body)(void *self, KilimMessage *error);
 } KilimGraph;
 
 /* What a library gives: its table. It stays as it is while the library is loaded. */

@@ -17,6 +17,10 @@
 #define SIZE sizeof(KilimImporter)
 #endif
 
+/* Libraries that are older than bodies know the table up to here. */
+_Static_assert(offsetof(KilimGraph, model) == 6 * sizeof(void *), "order");
+_Static_assert(offsetof(KilimGraph, begin_body) == 7 * sizeof(void *), "order");
+
 enum {
     /* y = x + w, the elements of w from the file itself, behind 8 bytes. */
     WEIGHTS,
@@ -50,6 +54,19 @@ enum {
     LYING,
     /* Tells whether the host has a function that it does not have. */
     NEWER,
+    /* y = 2 x where c holds, else x and 3 x more by a loop in the branch. */
+    CONTROL,
+    /* Bodies that cannot be. */
+    BODY_DANGLING,
+    BODY_TWICE,
+    BODY_AGAIN,
+    BODY_ENDLESS,
+    BODY_WITHOUT_END,
+    BODY_WITHOUT_NODE,
+    BODY_WITHOUT_BEGINNING,
+    BODY_WITHOUT_NAME,
+    BODY_OF_NO_BODY,
+    UNTYPED,
 };
 
 static int32_t probe(void *self, const void *head, size_t byte_count, const char *name) {
@@ -74,10 +91,86 @@ static KilimStatus constant(const KilimGraph *g, int32_t dtype, int32_t rank, co
     return g->constant(g->self, &told, error);
 }
 
+static KilimStatus control(const KilimGraph *g, KilimMessage *error) {
+    const KilimInput c = {.name = "c", .dtype = KILIM_BOOL};
+    const KilimInput formals[] = {{.name = "step"}, {.name = "going"}, {.name = "before"}};
+    const float two = 2;
+    const int64_t three = 3, one[] = {1};
+    const KilimTensor value = {.dtype = KILIM_FLOAT32, .rank = 1, .shape = one, .data = &two, .bytes = sizeof two};
+    const KilimAttribute attribute = {.name = "value", .kind = KILIM_TENSORS, .count = 1, .values = &value};
+    const char *name = "two", *sum = "sum", *loop[] = {"trips", NULL, "x"};
+    const KilimOperation constant = {.op = "Constant", .attribute_count = 1, .attributes = &attribute, .output_count = 1, .outputs = &name};
+    const KilimTensor trips = {.name = "trips", .dtype = KILIM_INT64, .rank = 0, .data = &three, .bytes = sizeof three};
+    const KilimOperation repeat = {.op = "Loop", .input_count = 3, .inputs = loop, .output_count = 1, .outputs = &sum};
+    if (!KILIM_IMPORTER_HAS(g, KilimGraph, end_body)) return fail(error, KILIM_UNSUPPORTED, "this Kilim has no bodies");
+    g->input(g->self, &c, error);
+    g->node(g->self, &constant, error);
+    g->begin_body(g->self, "then_branch", error);
+    add(g, "Mul", "x", "two", "doubled", error);
+    g->output(g->self, "doubled", error);
+    g->end_body(g->self, error);
+    g->begin_body(g->self, "else_branch", error);
+    g->constant(g->self, &trips, error);
+    g->begin_body(g->self, "body", error);
+    for (int i = 0; i < 3; i++) g->input(g->self, &formals[i], error);
+    add(g, "Identity", "going", NULL, "on", error);
+    add(g, "Add", "before", "x", "after", error);
+    g->output(g->self, "on", error);
+    g->output(g->self, "after", error);
+    g->end_body(g->self, error);
+    g->node(g->self, &repeat, error);
+    g->output(g->self, "sum", error);
+    g->end_body(g->self, error);
+    return add(g, "If", "c", NULL, "y", error);
+}
+
+/* A branch that gives `from` negated as `to`. */
+static KilimStatus branch(const KilimGraph *g, const char *name, const char *from, const char *to, KilimMessage *error) {
+    g->begin_body(g->self, name, error);
+    add(g, "Neg", from, NULL, to, error);
+    g->output(g->self, to, error);
+    return g->end_body(g->self, error);
+}
+
+static KilimStatus body(const KilimGraph *g, KilimMessage *error) {
+    const KilimInput c = {.name = "c", .dtype = KILIM_BOOL}, untyped = {.name = "u"};
+    g->input(g->self, &c, error);
+    switch (CASE) {
+        case BODY_DANGLING:
+            branch(g, "then_branch", "x", "a", error);
+            /* What one body names another does not see. */
+            branch(g, "else_branch", "a", "b", error);
+            break;
+        case BODY_TWICE:
+            g->begin_body(g->self, "then_branch", error);
+            add(g, "Neg", "x", NULL, "a", error);
+            add(g, "Abs", "x", NULL, "a", error);
+            return g->end_body(g->self, error);
+        case BODY_AGAIN:
+            branch(g, "then_branch", "x", "a", error);
+            branch(g, "then_branch", "x", "b", error);
+            break;
+        case BODY_ENDLESS:
+            for (;;) {
+                const KilimStatus status = g->begin_body(g->self, "then_branch", error);
+                if (status) return status;
+            }
+        case BODY_WITHOUT_END: return g->begin_body(g->self, "then_branch", error);
+        case BODY_WITHOUT_NODE: return branch(g, "then_branch", "x", "a", error);
+        case BODY_WITHOUT_BEGINNING: return g->end_body(g->self, error);
+        case BODY_WITHOUT_NAME: return g->begin_body(g->self, NULL, error);
+        case BODY_OF_NO_BODY:
+            branch(g, "body", "x", "a", error);
+            return add(g, "Neg", "x", NULL, "y", error);
+        default: g->input(g->self, &untyped, error);
+    }
+    return add(g, "If", "c", NULL, "y", error);
+}
+
 static KilimStatus load(void *self, const KilimFile *file, const KilimGraph *g, KilimMessage *error) {
     (void)self;
     const KilimDim dims[] = {{.size = -1, .symbol = "n"}, {.size = 2, .symbol = NULL}};
-    const KilimInput x = {.name = "x", .dtype = KILIM_FLOAT32, .rank = 2, .dims = dims};
+    const KilimInput x = {.name = "x", .dtype = KILIM_FLOAT32, .rank = CASE == CONTROL ? 1 : 2, .dims = dims};
     const int64_t two[] = {2};
     const float half[] = {0.5f, 0.5f};
     const void *bytes;
@@ -156,8 +249,10 @@ static KilimStatus load(void *self, const KilimFile *file, const KilimGraph *g, 
             add(g, "Neg", "x", NULL, "y", error);
             break;
         }
+        case CONTROL: status = control(g, error); break;
         default: break;
     }
+    if (CASE > CONTROL) status = body(g, error);
     if (status) return status;
     g->output(g->self, "y", error);
     return KILIM_OK;

@@ -121,6 +121,30 @@ test('attributes are of every kind', async () => {
   assert.deepEqual((await ran({ mine: fill }, bytes('mine'), [1, 2, 3])).y, [7, 7, 7]);
 });
 
+const identity = "{ op: 'Identity', inputs: ['going'], outputs: ['on'] }";
+
+test('nodes have bodies, which see what is around them', async () => {
+  const repeat = `{ op: 'Loop', attributes: { body: {
+    inputs: [{ name: 'i' }, { name: 'going' }, { name: 's' }],
+    nodes: [${identity}, { op: 'Add', inputs: ['s', 'x'], outputs: ['t'] }],
+    outputs: ['on', 't'],
+  } }, inputs: ['trips', null, 'x'], outputs: ['sum'] }`;
+  const control = importer(`
+    const trips = { type: 'int64', dims: [], data: BigInt64Array.of(3n) };
+    const half = { type: 'float32', dims: [1], data: new Float32Array(file.bytes.buffer, 4, 1) };
+    return { inputs: [{ name: 'x', type: 'float32', dims: ['n'] }], nodes: [
+      { op: 'ReduceMax', attributes: { keepdims: 0 }, inputs: ['x'], outputs: ['most'] },
+      { op: 'Cast', attributes: { to: 9 }, inputs: ['most'], outputs: ['c'] },
+      { op: 'If', attributes: {
+        then_branch: { constants: { half }, nodes: [{ op: 'Mul', inputs: ['x', 'half'], outputs: ['a'] }], outputs: ['a'] },
+        else_branch: { constants: { trips }, nodes: [${repeat}], outputs: ['sum'] },
+      }, inputs: ['c'], outputs: ['y'] },
+    ], outputs: ['y'] }`);
+  const file = [...bytes('mine'), ...floats(0.5)];
+  assert.deepEqual((await ran({ mine: control }, file, [1, 4])).y, [0.5, 2]);
+  assert.deepEqual((await ran({ mine: control }, file, [-1, 0])).y, [-4, 0]);
+});
+
 test('an importer may give a file of another format', async () => {
   const inner = model({ nodes: [['Neg', ['x'], ['y']]], inputs: [['x', ['n']]], outputs: [['y', ['n']]] });
   const wrapped = importer('return file.bytes.slice(4)');
@@ -130,6 +154,8 @@ test('an importer may give a file of another format', async () => {
 
 test('what an importer gives wrong is a typed error', async () => {
   const dims = [1, 2];
+  const node = "{ op: 'Neg', inputs: ['x'], outputs: ['y'] }";
+  const branch = (from) => `{ nodes: [{ op: 'Neg', inputs: ['${from}'], outputs: ['a'] }], outputs: ['a'] }`;
   const cases = [
     ["throw new TypeError('no such layer')", 'INVALID_MODEL', /the importer `mine` failed: no such layer/],
     ['return 7', 'INVALID_VALUE', /what `load` gives of the importer `mine` is malformed/],
@@ -149,6 +175,14 @@ test('what an importer gives wrong is a typed error', async () => {
     ],
     [`return { ...${one("op: 'Neg'")}, inputs: [{ name: 'x', type: 'float32', dims: [-1] }] }`, 'INVALID_VALUE', /a dimension/],
     [`return { ...${one("op: 'Neg'")}, inputs: [{ name: 'x', type: 'float31', dims: [1] }] }`, 'INVALID_VALUE', /element type/],
+    [`return { ...${one("op: 'Neg'")}, inputs: [{ name: 'x' }] }`, 'INVALID_VALUE', /the type of an input/],
+    [`return ${one("op: 'If', attributes: { then_branch: { nodes: [{}] } }")}`, 'INVALID_VALUE', /the operator of a node/],
+    [
+      `const body = { nodes: [], outputs: [] }; body.nodes.push({ ...${node}, attributes: { body } }); return { ...body, inputs: [] }`,
+      'LIMIT',
+      /in each other/,
+    ],
+    [`return ${one(`op: 'If', attributes: { then_branch: ${branch('nothing')}, else_branch: ${branch('x')} }`)}`, undefined, /./],
   ];
   for (const [body, code, message] of cases) {
     const error = await ran({ mine: importer(body) }, bytes('mine'), [1, 2], { dims });

@@ -3,6 +3,8 @@
 
 mod beside;
 pub mod build;
+#[cfg(test)]
+mod counted;
 mod external;
 mod flatbuffer;
 mod fourier;
@@ -10,6 +12,8 @@ mod fourier;
 mod garbage;
 pub mod ggml;
 pub mod gguf;
+#[cfg(test)]
+mod given;
 mod language;
 pub mod mnn;
 pub mod ncnn;
@@ -152,13 +156,15 @@ impl ImporterRegistry {
     /// `UnknownFormat` where no importer knows the file; else those of [`Importer::load`].
     pub fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         limits.check_file(source.size())?;
-        let Some(importer) = self.probe(source.bytes.as_slice(), source.name) else {
+        let bytes = source.bytes.as_slice();
+        // An outline may be another beginning.
+        let importer = match source.lying() {
+            Some(file) => self.probe(&head(file)?, source.name),
+            None => self.probe(bytes, source.name),
+        };
+        let Some(importer) = importer else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
-            return Err(strangers::refuse(
-                source.bytes.as_slice(),
-                source.name,
-                &known,
-            ));
+            return Err(strangers::refuse(bytes, source.name, &known));
         };
         importer.load(source, limits)
     }

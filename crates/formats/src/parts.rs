@@ -178,6 +178,16 @@ impl Outline {
         piece.map_or(at as u64, |(start, from)| from + (at - start) as u64)
     }
 
+    /// Where the byte `place` of the file would be in memory, if the piece before it has it, and the number of that piece; nothing before the
+    /// first piece.
+    pub(crate) fn inside(pieces: &[(usize, u64)], place: u64) -> Option<(usize, usize)> {
+        let behind = pieces.partition_point(|(_, from)| *from <= place);
+        let piece = behind.checked_sub(1)?;
+        let (start, from) = pieces[piece];
+        let at = start.checked_add(usize::try_from(place - from).ok()?)?;
+        Some((at, piece))
+    }
+
     pub(crate) fn into_parts(self) -> (Arc<AlignedBytes>, Vec<(usize, u64)>) {
         (self.bytes, self.pieces)
     }
@@ -245,6 +255,8 @@ mod tests {
         for (at, &place) in own.zip(&places) {
             assert_eq!(outline.as_slice()[at], byte(place), "{at}");
             assert_eq!(Outline::place(&outline.pieces, at), place, "{at}");
+            let inside = Outline::inside(&outline.pieces, place);
+            assert_eq!(inside.map(|(at, _)| at), Some(at), "{at}");
         }
         assert_eq!(outline.as_slice()[10..14], [1; 4]);
     }

@@ -9,7 +9,7 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
-use crate::parts::{LARGE, Outline, Parted, Pieces};
+use crate::parts::{FileParts, LARGE, Outline, Parted, Pieces};
 
 /// A model file.
 pub struct ModelFile<'a> {
@@ -70,6 +70,17 @@ impl<'a> ModelFile<'a> {
     /// Whether data of the file is not among [`ModelFile::bytes`].
     pub(crate) fn is_outline(&self) -> bool {
         self.size() != self.bytes.len() as u64
+    }
+
+    /// Where the pieces of the outline begin, in memory and in the file; none where all of the file is in memory.
+    pub(crate) fn pieces(&self) -> &[(usize, u64)] {
+        self.parts.as_ref().map_or(&[], |(_, pieces)| pieces)
+    }
+
+    /// The file, where only an outline of it is in memory.
+    pub(crate) fn lying(&self) -> Option<&dyn FileParts> {
+        let (parts, _) = self.parts.as_ref().filter(|_| self.is_outline())?;
+        Some(parts.file())
     }
 
     /// Fills `to` from the byte `offset` of the file on.

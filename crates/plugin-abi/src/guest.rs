@@ -22,7 +22,7 @@ pub use data::{Data, Element};
 pub use device::{DataLayout, Description, Half, OptionDef, OptionKind, Quantized, Settings};
 pub use handles::{Handle, HandleKind, Mapping, UserMemory};
 pub use schedule::{Scheduler, Task};
-pub use subgraph::{Change, NewNode, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
+pub use subgraph::{Change, NewNode, NewTensor, NewValues, Subgraph, SubgraphStep, SubgraphTensor};
 
 /// Why something is refused or has failed.
 #[derive(Clone, Debug)]

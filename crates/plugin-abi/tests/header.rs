@@ -111,11 +111,15 @@ fn the_header_says_what_the_types_say() {
     });
     layout!(text, importer::Graph, "KilimGraph", {
         size = "size", this = "self", input = "input", constant = "constant", node = "node",
-        output = "output", model = "model",
+        output = "output", model = "model", begin_body = "begin_body", end_body = "end_body",
     });
     layout!(text, importer::Importer, "KilimImporter", {
         version = "version", size = "size", this = "self", probe = "probe", load = "load",
     });
+    text += &format!(
+        "_Static_assert(KILIM_UNTYPED == {}, \"untyped\");\n",
+        importer::UNTYPED
+    );
     text += &format!(
         "_Static_assert(KILIM_IMPORTER_VERSION == {}, \"version\");\n",
         importer::VERSION

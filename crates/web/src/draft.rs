@@ -39,8 +39,18 @@ pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
         .map(|(i, file): (u32, _)| (i.to_string(), file));
     let files = GivenFiles::new(files.collect());
     let mut draft = Draft::new(text(given, "id")?);
+    fill(&mut draft, given, &files)?;
+    Ok(draft)
+}
+
+/// Gives a model or body what it is made of.
+fn fill(draft: &mut Draft, given: &JsValue, files: &GivenFiles) -> Result<()> {
     for input in list(given, "inputs")?.iter() {
         let name = text(&input, "name")?;
+        if convert::field(&input, "type").is_none() {
+            draft.untyped_input(&name)?;
+            continue;
+        }
         let dims = list(&input, "dims")?;
         let dims = dims.iter().map(|d| dim(&d)).collect::<Result<_>>()?;
         draft.input(&name, dtype(&input)?, Shape(dims))?;
@@ -48,16 +58,23 @@ pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
     for constant in list(given, "constants")?.iter() {
         let (name, tensor) = match convert::field(&constant, "file") {
             None => convert::tensor(&constant)?,
-            Some(file) => part(&constant, &file, &files)?,
+            Some(file) => part(&constant, &file, files)?,
         };
         draft.constant(&name, tensor)?;
     }
     for node in list(given, "nodes")?.iter() {
+        let mut bodies = Vec::new();
+        for given in list(&node, "bodies")?.iter() {
+            let mut body = draft.body();
+            fill(&mut body, &given, files)?;
+            bodies.push((text(&given, "attribute")?, body));
+        }
         draft.node(DraftNode {
             name: text(&node, "name")?,
             domain: text(&node, "domain")?,
             op: text(&node, "op")?,
             attributes: attributes(&node)?,
+            bodies,
             inputs: texts(&node, "inputs")?,
             outputs: texts(&node, "outputs")?,
         })?;
@@ -65,7 +82,7 @@ pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
     for output in texts(given, "outputs")? {
         draft.output(&output)?;
     }
-    Ok(draft)
+    Ok(())
 }
 
 fn dtype(object: &JsValue) -> Result<DType> {

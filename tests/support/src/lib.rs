@@ -5,6 +5,7 @@ pub mod archive;
 pub mod documents;
 pub mod material;
 mod skips;
+pub mod tflite;
 pub mod tones;
 
 pub use skips::{say, skip, skip_part};

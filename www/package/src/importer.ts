@@ -28,7 +28,8 @@ export type DraftAttribute =
   | Uint8Array
   | readonly (number | bigint)[]
   | readonly string[]
-  | TensorLike;
+  | TensorLike
+  | DraftBody;
 
 /** A node: an operator of the newest operator sets of ONNX, or one that `operators` of `load` brings. */
 export interface DraftNode {
@@ -45,10 +46,30 @@ export interface DraftNode {
   outputs: (string | null)[];
 }
 
+/** An input of a model. A dimension is a size, the name of an open one, or `null`. */
+export interface DraftInput {
+  name: string;
+  type: DType;
+  dims: (number | string | null)[];
+}
+
+/**
+ * A graph in an attribute: a branch of If, the body of Loop or Scan. It sees the values of the graphs around it, and what it names itself goes
+ * before. At most 64 stand in each other.
+ */
+export interface DraftBody {
+  /** Element type and shape of an input without a `type` are those of what the node gives it. Left out where there are none, as in a branch. */
+  inputs?: (DraftInput | { name: string })[];
+  /** Values with their elements. Those that are views of `ImportedFile.bytes` are not copied. */
+  constants?: Record<string, TensorLike>;
+  nodes: DraftNode[];
+  /** Values by their names, in the order of ONNX. */
+  outputs: string[];
+}
+
 /** A model, as an importer makes it. Names of inputs, constants and outputs of nodes are different. */
 export interface ModelDraft {
-  /** A dimension is a size, the name of an open one, or `null`. */
-  inputs: { name: string; type: DType; dims: (number | string | null)[] }[];
+  inputs: DraftInput[];
   /** Values with their elements. Those that are views of `ImportedFile.bytes` are not copied. */
   constants?: Record<string, TensorLike>;
   nodes: DraftNode[];
@@ -78,13 +99,28 @@ interface WirePart {
 /** Lists of integers and numbers are arrays of these kinds. */
 type WireAttribute = bigint | number | string | Uint8Array | BigInt64Array | Float64Array | readonly string[] | WireTensor;
 
-/** A model as the runtime takes it (`crates/web/src/draft.rs`). */
-export interface WireDraft {
-  id: string;
-  inputs: ModelDraft['inputs'];
+/** A graph as the runtime takes it (`crates/web/src/draft.rs`). */
+interface WireGraph {
+  inputs: (DraftInput | { name: string })[];
   constants: (WireTensor | WirePart)[];
-  nodes: { name: string; domain: string; op: string; attributes: Record<string, WireAttribute>; inputs: string[]; outputs: string[] }[];
+  nodes: WireNode[];
   outputs: string[];
+}
+
+interface WireNode {
+  name: string;
+  domain: string;
+  op: string;
+  attributes: Record<string, WireAttribute>;
+  /** Graphs by the names of their attributes. */
+  bodies: (WireGraph & { attribute: string })[];
+  inputs: string[];
+  outputs: string[];
+}
+
+/** A model as the runtime takes it. */
+export interface WireDraft extends WireGraph {
+  id: string;
 }
 
 /** The model file, and the files beside it by their names, in the order of the runtime. Bytes are copies. */
@@ -110,8 +146,9 @@ const malformed = (id: string, what: string, expected: string, got: unknown): Ki
   new KilimError('INVALID_VALUE', `${what} of the importer \`${id}\` is malformed`, { expected, got: describe(got) });
 
 /** An attribute of one of the kinds that the runtime tells apart. */
-function attribute(id: string, name: string, value: DraftAttribute): WireAttribute {
-  const wrong = () => malformed(id, `the attribute \`${name}\``, 'a number, a text, bytes, a tensor, or a list of numbers or texts', value);
+function attribute(id: string, name: string, value: Exclude<DraftAttribute, DraftBody>): WireAttribute {
+  const wrong = () =>
+    malformed(id, `the attribute \`${name}\``, 'a number, a text, bytes, a tensor, a body, or a list of numbers or texts', value);
   const isWhole = (item: unknown): item is number | bigint => typeof item === 'bigint' || Number.isSafeInteger(item);
   if (typeof value === 'boolean') return BigInt(value);
   if (typeof value === 'number' || typeof value === 'bigint') return isWhole(value) ? BigInt(value) : value;
@@ -143,6 +180,12 @@ function text(id: string, what: string, value: unknown): string {
   return value;
 }
 
+/** Bodies in each other at most: those of an object that is in itself have no end. */
+const MOST_LEVELS = 64;
+
+const isBody = (value: DraftAttribute): value is DraftBody =>
+  typeof value === 'object' && value !== null && Array.isArray((value as Partial<DraftBody>).nodes);
+
 /** The model in the form of the runtime; `given` are the files whose bytes the importer has had. */
 function toWireDraft(id: string, draft: ModelDraft, given: Map<ArrayBufferLike, number>): WireDraft {
   if (typeof draft !== 'object' || draft === null) throw malformed(id, 'what `load` gives', 'a model or bytes', draft);
@@ -159,24 +202,43 @@ function toWireDraft(id: string, draft: ModelDraft, given: Map<ArrayBufferLike, 
       return given as number | string | null;
     throw malformed(id, 'a dimension of an input', 'a size, a name or null', given);
   };
-  return {
-    id,
-    inputs: listed(id, '`inputs`', draft.inputs, ({ name, type, dims }) => ({
-      name: text(id, 'the name of an input', name),
+  const input = (given: DraftInput | { name: string }, level: number): WireGraph['inputs'][number] => {
+    const name = text(id, 'the name of an input', given.name);
+    const { type, dims }: Partial<DraftInput> = given;
+    if (level > 0 && type === undefined) return { name };
+    return {
+      name,
       type: text(id, 'the type of an input', type) as DType,
-      dims: listed(id, '`dims`', dims, dim),
-    })),
-    constants: Object.entries(draft.constants ?? {}).map(constant),
-    nodes: listed(id, '`nodes`', draft.nodes, (node) => ({
+      dims: listed(id, '`dims`', dims as DraftInput['dims'], dim),
+    };
+  };
+  const node = (node: DraftNode, level: number): WireNode => {
+    const given = Object.entries(node.attributes ?? {});
+    const values = given.filter((entry): entry is [string, Exclude<DraftAttribute, DraftBody>] => !isBody(entry[1]));
+    const bodies = given.filter((entry): entry is [string, DraftBody] => isBody(entry[1]));
+    return {
       name: text(id, 'the name of a node', node.name ?? ''),
       domain: text(id, 'the domain of a node', node.domain ?? ''),
       op: text(id, 'the operator of a node', node.op),
-      attributes: Object.fromEntries(Object.entries(node.attributes ?? {}).map(([name, value]) => [name, attribute(id, name, value)])),
+      attributes: Object.fromEntries(values.map(([name, value]) => [name, attribute(id, name, value)])),
+      bodies: bodies.map(([attribute, body]) => ({ attribute, ...graph(body, level + 1) })),
       inputs: listed(id, 'the inputs of a node', node.inputs, (name) => text(id, 'an input of a node', name ?? '')),
       outputs: listed(id, 'the outputs of a node', node.outputs, (name) => text(id, 'an output of a node', name ?? '')),
-    })),
-    outputs: listed(id, '`outputs`', draft.outputs, (name) => text(id, 'an output', name)),
+    };
   };
+  const graph = (draft: DraftBody, level: number): WireGraph => {
+    if (level > MOST_LEVELS)
+      throw new KilimError('LIMIT', `the importer \`${id}\`: the model has too many graphs in each other`, {
+        expected: `at most ${MOST_LEVELS}`,
+      });
+    return {
+      inputs: listed(id, '`inputs`', level > 0 ? (draft.inputs ?? []) : (draft.inputs as DraftInput[]), (given) => input(given, level)),
+      constants: Object.entries(draft.constants ?? {}).map(constant),
+      nodes: listed(id, '`nodes`', draft.nodes, (given) => node(given, level)),
+      outputs: listed(id, '`outputs`', draft.outputs, (name) => text(id, 'an output', name)),
+    };
+  };
+  return { id, ...graph(draft, 0) };
 }
 
 /** The importers of this thread by the addresses of their modules. */

@@ -16,3 +16,24 @@ pub use pool::{PoolKind, covering};
 pub use refusals::{Refusals, reason, unknown_operator};
 pub use steps::number;
 pub use table::OpTable;
+
+/// An import stands for the [`GraphBuilder`] in its field `builder`.
+macro_rules! stands_for_builder {
+    ($import:ident) => {
+        impl std::ops::Deref for $import<'_> {
+            type Target = $crate::build::GraphBuilder;
+
+            fn deref(&self) -> &Self::Target {
+                &self.builder
+            }
+        }
+
+        impl std::ops::DerefMut for $import<'_> {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.builder
+            }
+        }
+    };
+}
+
+pub(crate) use stands_for_builder;

@@ -10,6 +10,9 @@ use super::weights::left_out;
 use crate::ModelFile;
 use crate::flatbuffer::Vector;
 
+/// The number of `Blob` among the tables of parameters.
+pub const TABLE: u8 = 7;
+
 /// Fields of `Blob`.
 const DIMS: usize = 0;
 const DATA_FORMAT: usize = 1;
@@ -20,6 +23,15 @@ const INT32S: usize = 5;
 const INT64S: usize = 6;
 const FLOAT32S: usize = 7;
 const EXTERNAL: usize = 9;
+
+/// Fields with numbers, and the bytes of each number.
+pub const VECTORS: [(usize, usize); 5] = [
+    (UINT8S, 1),
+    (INT8S, 1),
+    (INT32S, 4),
+    (INT64S, 8),
+    (FLOAT32S, 4),
+];
 
 /// Where numbers are read from.
 pub struct Numbers<'a> {

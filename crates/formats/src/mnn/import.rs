@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -18,7 +17,7 @@ use super::op::Op;
 use super::schema::{Net, OpInfo};
 use super::{inputs, ops};
 use crate::ModelFile;
-use crate::build::{GraphBuilder, Refusals};
+use crate::build::{GraphBuilder, Refusals, stands_for_builder};
 use crate::source::NODES_PER_CHECK;
 
 /// The number of the operator Input.
@@ -314,16 +313,4 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);

@@ -3,6 +3,7 @@
 //!
 //! MNN keeps pictures in three layouts. `NC4HW4` is a matter of its memory: dimensions come in the order of NCHW, and so does data here.
 
+mod apart;
 mod blob;
 mod import;
 mod inputs;
@@ -20,8 +21,9 @@ use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
-use crate::flatbuffer::FlatBuffer;
-use crate::{Importer, ModelFile};
+use crate::flatbuffer::{self, FlatBuffer};
+use crate::{FileParts, Importer, ModelFile, Replaced};
+pub(crate) use apart::find_data;
 use schema::Net;
 
 /// The importer of `.mnn` files.
@@ -36,8 +38,12 @@ impl Importer for Mnn {
         probe::is_net(bytes)
     }
 
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        flatbuffer::outline(file, find_data)
+    }
+
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
-        let file = FlatBuffer::new(source.bytes.as_slice());
+        let file = FlatBuffer::of(source);
         let net = Net::read(&file, limits)?;
         import::graph(&net, source, limits)
     }

@@ -20,6 +20,9 @@ pub mod net {
     pub const SUBGRAPHS: usize = 10;
 }
 
+/// The field of `SubGraphProto` with its operators.
+pub const BODY_OPS: usize = 4;
+
 /// The fields of `Net` in this schema.
 pub const NET_FIELDS: usize = 12;
 
@@ -100,7 +103,7 @@ impl<'a> Net<'a> {
         let mut bodies = Vec::new();
         for body in root.tables(net::SUBGRAPHS)? {
             let tensors = body.texts(3)?;
-            let tables = body.tables(4)?;
+            let tables = body.tables(BODY_OPS)?;
             count(tables.len())?;
             let ports = |slot| numbers(body.i32s(slot)?, tensors.len());
             bodies.push(Body {

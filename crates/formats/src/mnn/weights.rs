@@ -18,6 +18,8 @@ use scales::Scales;
 /// The place of weights in their table of parameters.
 #[derive(Clone, Copy)]
 pub struct Slots {
+    /// The number of the table in the union `OpParameter`.
+    pub table: u8,
     pub weights: usize,
     pub bias: usize,
     pub quantized: Option<usize>,
@@ -26,6 +28,7 @@ pub struct Slots {
 
 /// Fields of `Convolution2D`.
 pub const CONVOLUTION: Slots = Slots {
+    table: 9,
     weights: 1,
     bias: 2,
     quantized: Some(3),
@@ -34,6 +37,7 @@ pub const CONVOLUTION: Slots = Slots {
 
 /// Fields of `Convolution3D`.
 pub const CONVOLUTION_3D: Slots = Slots {
+    table: 80,
     weights: 1,
     bias: 2,
     quantized: None,
@@ -42,15 +46,18 @@ pub const CONVOLUTION_3D: Slots = Slots {
 
 /// Fields of `InnerProduct`.
 pub const INNER_PRODUCT: Slots = Slots {
+    table: 20,
     weights: 3,
     bias: 4,
     quantized: Some(7),
     external: None,
 };
 
-/// Fields of `IDSTQuan`.
+/// The field of `IDSTQuan` with the encoded weights.
+pub const BUFFER: usize = 0;
+
+/// Other fields of `IDSTQuan`.
 mod idst {
-    pub const BUFFER: usize = 0;
     pub const TYPE: usize = 2;
     pub const INDEX: usize = 13;
 }
@@ -121,7 +128,7 @@ impl<'a> Weights<'a> {
         if quantized.vector(idst::INDEX, 4)?.is_some() {
             return Err(unsupported("weights of which only some are stored"));
         }
-        let buffer = match (quantized.vector(idst::BUFFER, 1)?, &self.external[..]) {
+        let buffer = match (quantized.vector(BUFFER, 1)?, &self.external[..]) {
             (Some(buffer), _) => numbers.inside(&buffer, DType::U8, &[buffer.len])?,
             (None, &[offset, bytes, ..]) if bytes > 0 => {
                 let len = usize::try_from(bytes).map_err(|_| invalid("too many weights"))?;

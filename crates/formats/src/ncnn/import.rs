@@ -1,7 +1,5 @@
 //! From a network to a graph.
 
-use std::ops::{Deref, DerefMut};
-
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
@@ -14,7 +12,7 @@ use super::network::{LayerInfo, Network};
 use super::weights::Weights;
 use super::{inputs, invalid, ops};
 use crate::ModelFile;
-use crate::build::{GraphBuilder, Refusals};
+use crate::build::{GraphBuilder, Refusals, stands_for_builder};
 use crate::source::NODES_PER_CHECK;
 
 /// Whether width and height that a file gives to an input are those of the graph. They are a hint in ncnn, which runs a network on
@@ -203,16 +201,4 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);

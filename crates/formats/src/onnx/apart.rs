@@ -171,7 +171,8 @@ fn shorter(message: &Place, less: u64) -> (Replaced, u64) {
     (Replaced { range, by }, shrunk)
 }
 
-fn varint(mut number: u64) -> Vec<u8> {
+/// A number in groups of seven bits, the lowest first.
+pub(super) fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -184,31 +185,13 @@ fn varint(mut number: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use kilim_core::Limits;
-    use kilim_core::error::{Error, ErrorCode, Result};
+    use kilim_core::error::{ErrorCode, Result};
 
     use super::*;
+    use crate::counted::Counted;
     use crate::{ImporterRegistry, ModelFile, Parted};
-
-    /// A file in memory that counts what is read of it.
-    struct Counted(Vec<u8>, AtomicUsize);
-
-    impl FileParts for Counted {
-        fn size(&self) -> u64 {
-            self.0.len() as u64
-        }
-
-        fn read(&self, offset: u64, to: &mut [u8]) -> Result<()> {
-            let offset = offset as usize;
-            let part = self.0.get(offset..offset + to.len());
-            let part = part.ok_or_else(|| Error::new(ErrorCode::Io, "beyond the end"))?;
-            to.copy_from_slice(part);
-            self.1.fetch_add(to.len(), Ordering::Relaxed);
-            Ok(())
-        }
-    }
 
     fn field(number: u8, body: &[u8]) -> Vec<u8> {
         [
@@ -233,7 +216,7 @@ mod tests {
     fn file(graph: &[Vec<u8>]) -> Counted {
         let opset = field(8, &[2 << 3, 13]);
         let file = [vec![1 << 3, 8], opset, field(7, &graph.concat())].concat();
-        Counted(file, Default::default())
+        Counted::new(file)
     }
 
     fn found(graph: &[Vec<u8>]) -> Vec<Replaced> {
@@ -257,11 +240,11 @@ mod tests {
             .iter()
             .filter(|part| part.range.end - part.range.start > 100);
         for Replaced { range, .. } in parts.clone() {
-            let data = &counted.0[range.start as usize..range.end as usize];
+            let data = &counted.bytes[range.start as usize..range.end as usize];
             assert_eq!(data.iter().filter(|&&b| b == 7).count(), large);
         }
         assert_eq!(parts.count(), 2);
-        let read = counted.1.load(Ordering::Relaxed);
+        let read = counted.read_so_far();
         assert!(read < LARGE, "{read} bytes were read");
         // The graph, read of its outline, has all of the data.
         let parted = Parted::new(counted.clone(), true);
@@ -297,8 +280,8 @@ mod tests {
         let place = [vec![9 << 3, 2, 9 << 3 | 1], vec![0; 8]].concat();
         let body = [vec![1 << 3, 2, 2 << 3, 2], field(8, b"a"), place].concat();
         let output = field(12, &field(1, b"a"));
-        let Counted(bytes, _) = file(&[field(5, &body), output]);
-        let bytes = kilim_core::tensor::AlignedBytes::copy_of(&bytes).expect("memory");
+        let counted = file(&[field(5, &body), output]);
+        let bytes = kilim_core::tensor::AlignedBytes::copy_of(&counted.bytes).expect("memory");
         let source = ModelFile::new(Arc::new(bytes), "m");
         let error = crate::load_model(&source, &Limits::default()).expect_err("refused");
         assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");

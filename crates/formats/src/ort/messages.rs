@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 
 use super::order::in_order;
-use crate::flatbuffer::{FlatBuffer, Table};
+use crate::flatbuffer::{FlatBuffer, Found, Table};
 use crate::onnx::proto::{
     AttributeProto, DimensionProto, Field, GraphProto, Holder, ModelProto, NodeProto, Numbers,
     OperatorSetId, ShapeProto, SparseTensorProto, TensorProto, TensorType, TypeProto, ValueInfo,
@@ -44,6 +44,42 @@ pub fn model<'a>(file: &'a FlatBuffer<'a>, depth: usize) -> Result<ModelProto<'a
         functions: Vec::new(),
     })
 }
+
+/// Finds the data of tensors, from the root table on: those of graphs, at most [`DEPTH`] in each other.
+///
+/// # Errors
+/// `InvalidModel` where the file is garbled, `Limit` where it has more graphs in each other.
+pub fn find_data(session: &Table, found: &mut Found) -> Result<()> {
+    let model = session.table(1)?;
+    let graph = model.map_or(Ok(None), |model| model.table(7))?;
+    graph.map_or(Ok(()), |graph| find_in(&graph, DEPTH, found))
+}
+
+/// Graphs in each other whose data is looked for.
+const DEPTH: usize = 16;
+
+fn find_in(graph: &Table, depth: usize, found: &mut Found) -> Result<()> {
+    let depth = deeper(depth)?;
+    graph.each_table(0, |tensor| {
+        let raw = tensor.vector(RAW_DATA, 1)?;
+        found.add(raw.position as u64, raw.len as u64);
+        Ok(())
+    })?;
+    graph.each_table(2, |node| {
+        node.each_table(10, |attribute| match attribute.i32(2)? {
+            GRAPH => attribute
+                .table(7)?
+                .map_or(Ok(()), |graph| find_in(&graph, depth, found)),
+            _ => Ok(()),
+        })
+    })
+}
+
+/// The slot of a tensor's bytes.
+const RAW_DATA: usize = 4;
+
+/// The kind of an attribute that is a graph.
+const GRAPH: i32 = 5;
 
 /// One level further inside.
 fn deeper(depth: usize) -> Result<usize> {
@@ -111,7 +147,7 @@ fn attribute<'a>(table: &Table<'a>, depth: usize) -> Result<AttributeProto<'a>> 
         2 => attribute.i = Some(table.i64(4)?),
         3 => attribute.s = Some(table.vector(5, 1)?.bytes()?),
         4 => attribute.t = table.table(6)?.map(|t| tensor(&t)).transpose()?,
-        5 => attribute.g = table.table(7)?.map(|t| graph(&t, depth)).transpose()?,
+        GRAPH => attribute.g = table.table(7)?.map(|t| graph(&t, depth)).transpose()?,
         6 => {
             let floats = table.vector(8, 4)?.bytes_of(4)?;
             attribute.floats.push(Field::Bytes(floats));
@@ -141,12 +177,18 @@ fn tensor<'a>(table: &Table<'a>) -> Result<TensorProto<'a>> {
         let message = "the data of a tensor stands in another file, which the format does not name";
         return Err(unsupported(message).with_input(name));
     }
-    let raw = table.vector(4, 1)?;
+    let raw = table.vector(RAW_DATA, 1)?;
+    let here = raw.len > 0 && raw.is_here(1);
+    let left_out = match here || raw.len == 0 {
+        true => Vec::new(),
+        false => vec![raw.len as u64, raw.position as u64],
+    };
     Ok(TensorProto {
         dims: ints(table, 2)?,
         data_type: table.i32(3)?.into(),
         name,
-        raw_data: (raw.len > 0).then(|| raw.bytes()).transpose()?,
+        raw_data: here.then(|| raw.bytes()).transpose()?,
+        left_out,
         string_data: table.byte_strings(5)?,
         ..TensorProto::default()
     })

@@ -10,8 +10,9 @@ use kilim_core::Limits;
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
-use crate::flatbuffer::FlatBuffer;
-use crate::{Importer, ModelFile, onnx};
+use crate::flatbuffer::{self, FlatBuffer};
+use crate::{FileParts, Importer, ModelFile, Replaced, onnx};
+pub(crate) use messages::find_data;
 
 /// ORT files: FlatBuffers with the identifier `ORTM`.
 pub struct Ort;
@@ -25,9 +26,12 @@ impl Importer for Ort {
         bytes.get(4..8) == Some(b"ORTM")
     }
 
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        flatbuffer::outline(file, find_data)
+    }
+
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
-        let bytes = source.bytes.clone();
-        let file = FlatBuffer::new(bytes.as_slice());
+        let file = FlatBuffer::of(source);
         let model = messages::model(&file, limits.depth)?;
         onnx::import::model(&model, source, limits)
     }

@@ -1,7 +1,6 @@
 //! From a network to a graph.
 
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
@@ -15,7 +14,7 @@ use super::text::{Network, OperatorInfo};
 use super::value::Value;
 use super::weights::Weights;
 use crate::ModelFile;
-use crate::build::{GraphBuilder, Refusals, shortened};
+use crate::build::{GraphBuilder, Refusals, shortened, stands_for_builder};
 use crate::source::NODES_PER_CHECK;
 
 const INPUT: &str = "pnnx.Input";
@@ -226,16 +225,4 @@ fn dangling(operand: &str) -> Error {
     Error::new(ErrorCode::InvalidGraph, message).with_input(operand)
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);

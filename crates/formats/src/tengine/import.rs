@@ -1,7 +1,5 @@
 //! From a network to a graph.
 
-use std::ops::{Deref, DerefMut};
-
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
@@ -13,7 +11,7 @@ use super::node::Node;
 use super::{invalid, ops};
 use crate::ModelFile;
 use crate::beside::zeros;
-use crate::build::{GraphBuilder, Refusals, shortened};
+use crate::build::{GraphBuilder, Refusals, shortened, stands_for_builder};
 use crate::source::NODES_PER_CHECK;
 
 /// The names of the dimensions of an input whose size the file does not give.
@@ -250,16 +248,4 @@ impl Import<'_> {
     }
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);

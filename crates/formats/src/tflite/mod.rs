@@ -11,8 +11,9 @@ use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
-use crate::flatbuffer::FlatBuffer;
-use crate::{Importer, ModelFile};
+use crate::flatbuffer::{self, FlatBuffer};
+use crate::{FileParts, Importer, ModelFile, Replaced};
+pub(crate) use schema::find_data;
 use schema::{Dialect, Model};
 
 /// The importer of `.tflite` files.
@@ -25,6 +26,10 @@ impl Importer for TfLite {
 
     fn probe(&self, bytes: &[u8], _name: &str) -> bool {
         is_of(Dialect::TfLite, bytes)
+    }
+
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        flatbuffer::outline(file, find_data)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
@@ -42,6 +47,10 @@ impl Importer for Circle {
 
     fn probe(&self, bytes: &[u8], _name: &str) -> bool {
         is_of(Dialect::Circle, bytes)
+    }
+
+    fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
+        flatbuffer::outline(file, find_data)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
@@ -76,7 +85,7 @@ fn read(dialect: Dialect, source: &ModelFile, limits: &Limits) -> Result<Graph> 
         let e = Error::new(ErrorCode::UnknownFormat, "the file has another identifier");
         return Err(e.with_expected(dialect.identifier()));
     }
-    let file = FlatBuffer::new(whole);
+    let file = FlatBuffer::of(source);
     let model = Model::read(dialect, &file, source, limits)?;
     let Some(main) = model.subgraphs.first() else {
         return Err(Error::new(

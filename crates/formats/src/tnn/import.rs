@@ -1,7 +1,6 @@
 //! From a network to a graph.
 
 use std::collections::HashMap;
-use std::ops::{Deref, DerefMut};
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
@@ -14,7 +13,7 @@ use super::model::Model;
 use super::network::{LayerInfo, Network};
 use super::{invalid, ops};
 use crate::ModelFile;
-use crate::build::{GraphBuilder, Refusals, shortened};
+use crate::build::{GraphBuilder, Refusals, shortened, stands_for_builder};
 use crate::source::NODES_PER_CHECK;
 
 /// Brings a network into a graph.
@@ -248,16 +247,4 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);

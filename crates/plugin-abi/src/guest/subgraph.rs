@@ -52,6 +52,17 @@ pub enum NewValues {
     Floats(Vec<f64>),
     Texts(Vec<String>),
     Bytes(Vec<u8>),
+    Tensor(NewTensor),
+}
+
+/// A tensor of an attribute. Importers give some; a [`NewNode`] of a rewrite has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewTensor {
+    /// A number of ONNX's `TensorProto.DataType`.
+    pub dtype: i32,
+    pub shape: Vec<i64>,
+    /// Row-major, the low byte first.
+    pub data: Vec<u8>,
 }
 
 impl NewValues {

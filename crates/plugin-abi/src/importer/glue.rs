@@ -1,6 +1,7 @@
 //! The functions of the C interface for an [`Importer`].
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::guest::{File, Graph, Importer, Operation};
@@ -45,8 +46,9 @@ unsafe extern "C" fn load<I: Importer>(
     error: *mut abi::Message,
 ) -> Status {
     guarded(error, || {
-        // SAFETY: both are Kilim's and live during the call.
-        let (file, mut graph) = unsafe { (&*file, Graph { raw: &*graph }) };
+        // SAFETY: both are Kilim's, live during the call and begin with their size.
+        let (file, table) = unsafe { (&*file, taken(graph)) };
+        let mut graph = Graph { raw: &table };
         // SAFETY: the file has as many bytes as it says, and a name that ends with a zero.
         let (bytes, name) = unsafe { (list(file.bytes.cast(), file.byte_count), text(file.name)) };
         let file = File {
@@ -56,6 +58,21 @@ unsafe extern "C" fn load<I: Importer>(
         };
         I::load(&file, &mut graph).map_err(|failure| (failure, -1))
     })
+}
+
+/// The table of a Kilim that may know fewer functions: those that it does not have are `None`.
+///
+/// # Safety
+/// A table is there, as large as it says.
+unsafe fn taken(table: *const raw::Graph) -> raw::Graph {
+    let mut whole = MaybeUninit::<raw::Graph>::zeroed();
+    // SAFETY: the size comes first, and so many bytes are there; zeros are a table without functions.
+    unsafe {
+        let size = (&raw const (*table).size).read() as usize;
+        let size = size.min(size_of::<raw::Graph>());
+        std::ptr::copy_nonoverlapping(table.cast::<u8>(), whole.as_mut_ptr().cast(), size);
+        whole.assume_init()
+    }
 }
 
 /// Calls a function of Kilim's that may have words for why it fails.

@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::{self as raw, glue};
 use crate as abi;
-pub use crate::guest::{Failure, NewValues as Values, Result};
+pub use crate::guest::{Failure, NewTensor as Tensor, NewValues as Values, Result};
 
 /// What reads models of one format.
 pub trait Importer: 'static {
@@ -162,7 +162,32 @@ impl Graph<'_> {
         glue::told(|message| unsafe { constant(self.raw.this, &raw const told, message) })
     }
 
-    /// The next node.
+    /// The next input of a body, whose element type and shape are those of what its node gives it.
+    ///
+    /// # Errors
+    /// What Kilim says of its name.
+    pub fn untyped_input(&mut self, name: &str) -> Result {
+        self.input(name, raw::UNTYPED, &[])
+    }
+
+    /// A graph in the attribute `of` of the next node: a branch of If, the body of Loop or Scan. What `make` gives to the graph becomes
+    /// the body, which sees the values of the graphs around it.
+    ///
+    /// # Errors
+    /// What `make` fails with, and what Kilim says, of too many bodies in each other for instance; `KILIM_UNSUPPORTED` where the Kilim is
+    /// older than bodies.
+    pub fn body(&mut self, of: &str, make: impl FnOnce(&mut Graph) -> Result) -> Result {
+        let begin = self.raw.begin_body.ok_or_else(missing)?;
+        let end = self.raw.end_body.ok_or_else(missing)?;
+        let of = glue::c_text(of);
+        // SAFETY: a function of Kilim's with its own `this`; the name lives during the call.
+        glue::told(|message| unsafe { begin(self.raw.this, of.as_ptr(), message) })?;
+        make(self)?;
+        // SAFETY: a function of Kilim's with its own `this`.
+        glue::told(|message| unsafe { end(self.raw.this, message) })
+    }
+
+    /// The next node, with the bodies that were made before it.
     ///
     /// # Errors
     /// What Kilim says of its names. Operators and attributes are looked at when the whole model is there.

@@ -45,6 +45,9 @@ pub struct Operation {
     pub outputs: *const *const c_char,
 }
 
+/// `KILIM_UNTYPED`: the element type of an input whose type the node around its body says.
+pub const UNTYPED: i32 = 0;
+
 /// `KilimFile.beside`.
 pub type Beside = unsafe extern "C" fn(
     *mut c_void,
@@ -78,6 +81,9 @@ pub struct Graph {
     pub output: Option<unsafe extern "C" fn(*mut c_void, *const c_char, *mut Message) -> Status>,
     pub model:
         Option<unsafe extern "C" fn(*mut c_void, *const c_void, usize, *mut Message) -> Status>,
+    pub begin_body:
+        Option<unsafe extern "C" fn(*mut c_void, *const c_char, *mut Message) -> Status>,
+    pub end_body: Option<unsafe extern "C" fn(*mut c_void, *mut Message) -> Status>,
 }
 
 /// `KilimImporter.probe`.

@@ -3,6 +3,7 @@
 mod abilities;
 mod handles;
 mod hosts;
+mod importers;
 mod panics;
 mod replicas;
 mod whole;

@@ -93,7 +93,7 @@ pub unsafe extern "C" fn output(
         let name = taking.text(name);
         (taking, name)
     };
-    let made = name.and_then(|name| taking.draft.output(&name));
+    let made = name.and_then(|name| taking.graphs.draft().output(&name));
     taking.said(made, error)
 }
 
@@ -106,6 +106,28 @@ pub unsafe extern "C" fn model(
     // SAFETY: `this` is of the table, which one thread uses; the library gives as many bytes as it says.
     let (taking, bytes) = unsafe { (taking(this), list(bytes.cast(), count)) };
     let made = taking.take(bytes);
+    taking.said(made, error)
+}
+
+pub unsafe extern "C" fn begin_body(
+    this: *mut c_void,
+    attribute: *const c_char,
+    error: *mut plain::Message,
+) -> Status {
+    // SAFETY: `this` is of the table, which one thread uses; the name is NULL or ends with a zero.
+    let (taking, attribute) = unsafe {
+        let taking = taking(this);
+        let attribute = taking.text(attribute);
+        (taking, attribute)
+    };
+    let made = attribute.and_then(|attribute| taking.begin_body(&attribute));
+    taking.said(made, error)
+}
+
+pub unsafe extern "C" fn end_body(this: *mut c_void, error: *mut plain::Message) -> Status {
+    // SAFETY: `this` is of the table, which one thread uses.
+    let taking = unsafe { taking(this) };
+    let made = taking.graphs.end();
     taking.said(made, error)
 }
 

@@ -1,6 +1,7 @@
 //! Importers in libraries, behind the C interface of `include/kilim_importer.h`.
 
 mod calls;
+mod graphs;
 mod taking;
 
 use std::ffi::CString;
@@ -136,7 +137,7 @@ impl Importer for LibraryImporter {
             return Err(taking.missing.map_or_else(failed, |e| e.of(&whose)));
         }
         match taking.model {
-            None => taking.draft.graph(source, limits),
+            None => taking.graphs.finish()?.graph(source, limits),
             Some(bytes) => {
                 let whose = format!("the importer `{}`", self.id);
                 load_model(&source.rewritten(bytes), limits).map_err(|e| e.of(&whose))

@@ -7,11 +7,12 @@ use kilim_core::ops::{Attribute, Attributes};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Dim, Error, ErrorCode, Limits, Result, Shape, Tensor};
 use kilim_formats::onnx::raw;
-use kilim_formats::{Draft, DraftNode, ModelFile};
+use kilim_formats::{DraftNode, ModelFile};
 use kilim_plugin_abi::importer as abi;
 use kilim_plugin_abi::{self as plain, Status};
 
 use super::calls;
+use super::graphs::Graphs;
 use crate::decode::{attribute, list};
 
 /// A file beside the model, all of its bytes.
@@ -26,7 +27,7 @@ pub struct Taking<'a> {
     limits: &'a Limits,
     beside: Vec<Beside>,
     whose: String,
-    pub draft: Draft,
+    pub graphs: Graphs,
     /// The file of a model in the place of the draft.
     pub model: Option<Arc<AlignedBytes>>,
     /// Why the first call that failed did.
@@ -43,7 +44,7 @@ impl<'a> Taking<'a> {
             limits,
             beside: Vec::new(),
             whose: format!("the importer `{id}`"),
-            draft: Draft::new(id),
+            graphs: Graphs::new(id),
             model: None,
             wrong: None,
             missing: None,
@@ -74,6 +75,8 @@ impl<'a> Taking<'a> {
             node: Some(calls::node),
             output: Some(calls::output),
             model: Some(calls::model),
+            begin_body: Some(calls::begin_body),
+            end_body: Some(calls::end_body),
         };
         load(&raw const file, &raw const graph)
     }
@@ -172,6 +175,9 @@ impl<'a> Taking<'a> {
         let told = unsafe { told.as_ref() }.ok_or_else(|| self.invalid("an input is NULL"))?;
         // SAFETY: names end with a zero.
         let name = unsafe { self.text(told.name) }?;
+        if told.dtype == abi::UNTYPED {
+            return self.graphs.draft().untyped_input(&name);
+        }
         let rank = usize::try_from(told.rank).map_err(|_| self.invalid("a rank is negative"))?;
         // SAFETY: an input has as many dimensions as it says.
         let dims = unsafe { list(told.dims, rank) };
@@ -197,7 +203,7 @@ impl<'a> Taking<'a> {
         };
         let shape = Shape(dims.iter().map(dim).collect::<Result<_>>()?);
         let dtype = self.dtype(told.dtype)?;
-        self.draft.input(&name, dtype, shape)
+        self.graphs.draft().input(&name, dtype, shape)
     }
 
     /// The next constant.
@@ -209,8 +215,8 @@ impl<'a> Taking<'a> {
         let told = unsafe { told.as_ref() }.ok_or_else(|| self.invalid("a constant is NULL"))?;
         // SAFETY: names end with a zero, shape and data are as long as the tensor says.
         let (name, tensor) = unsafe { (self.text(told.name)?, self.tensor(told)) };
-        self.draft
-            .constant(&name, tensor.map_err(|e| e.with_input(&name))?)
+        let tensor = tensor.map_err(|e| e.with_input(&name))?;
+        self.graphs.draft().constant(&name, tensor)
     }
 
     /// The next node.
@@ -218,7 +224,7 @@ impl<'a> Taking<'a> {
     /// # Safety
     /// `told` is NULL or a node as the interface describes it.
     pub unsafe fn node(&mut self, told: *const abi::Operation) -> Result<()> {
-        self.limits.check_nodes(self.draft.node_count() + 1)?;
+        self.limits.check_nodes(self.graphs.node_count() + 1)?;
         self.source.interrupt.check()?;
         // SAFETY: by the contract of this function.
         let told = unsafe { told.as_ref() }.ok_or_else(|| self.invalid("a node is NULL"))?;
@@ -255,8 +261,9 @@ impl<'a> Taking<'a> {
             domain,
             op,
             attributes: known,
+            bodies: Vec::new(),
         };
-        self.draft.node(node)
+        self.graphs.node(node)
     }
 
     /// # Safety
@@ -272,6 +279,12 @@ impl<'a> Taking<'a> {
         }
         // SAFETY: by the contract of this function.
         unsafe { attribute(a) }.ok_or_else(|| self.invalid("an attribute is of no kind"))
+    }
+
+    /// Begins a body of the next node.
+    pub fn begin_body(&mut self, attribute: &str) -> Result<()> {
+        self.source.interrupt.check()?;
+        self.graphs.begin(attribute, self.limits)
     }
 
     /// The file of a model in the place of the draft.

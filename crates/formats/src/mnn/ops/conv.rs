@@ -9,11 +9,7 @@ use super::Outputs;
 use crate::mnn::import::Import;
 use crate::mnn::invalid;
 use crate::mnn::op::{Op, Params};
-use crate::mnn::weights::{CONVOLUTION, CONVOLUTION_3D, Slots, Weights, given};
-
-/// The tables of parameters.
-const CONVOLUTION_2D: u8 = 9;
-const OF_VOLUMES: u8 = 80;
+use crate::mnn::weights::{CONVOLUTION, CONVOLUTION_3D, Weights, given};
 
 /// The shape of a convolution.
 struct Shape {
@@ -108,18 +104,19 @@ fn activation(relu: bool, relu6: bool) -> Activation {
 
 /// What a convolution reads: its parameters and its weights.
 fn read<'a>(op: &Op<'a>) -> Result<(Shape, Weights<'a>)> {
-    let (number, slots): (u8, Slots) = match op.has_params(OF_VOLUMES) {
-        true => (OF_VOLUMES, CONVOLUTION_3D),
-        false => (CONVOLUTION_2D, CONVOLUTION),
+    let of_volumes = op.has_params(CONVOLUTION_3D.table);
+    let slots = match of_volumes {
+        true => CONVOLUTION_3D,
+        false => CONVOLUTION,
     };
-    let params = op.params(number)?;
-    if params.table(4)?.is_some() && number == CONVOLUTION_2D {
+    let params = op.params(slots.table)?;
+    if params.table(4)?.is_some() && !of_volumes {
         return Err(unsupported("a convolution that computes in 8 bits"));
     }
     let common = params.table(0)?.unwrap_or(Params(None));
-    let shape = match number {
-        OF_VOLUMES => Shape::of_volumes(&common)?,
-        _ => Shape::flat(&common)?,
+    let shape = match of_volumes {
+        true => Shape::of_volumes(&common)?,
+        false => Shape::flat(&common)?,
     };
     Ok((shape, Weights::of(params, slots)?))
 }

@@ -15,7 +15,6 @@ use crate::mnn::layout::Layout;
 use crate::mnn::op::{Op, Params};
 
 /// The tables of parameters.
-const BLOB: u8 = 7;
 const ONE_HOT: u8 = 83;
 const SHAPE: u8 = 101;
 
@@ -24,7 +23,7 @@ const MOST: i64 = 1 << 16;
 
 /// The operators Const and TrainableParam.
 pub fn constant(imp: &mut Import, op: &Op) -> Outputs {
-    let blob = op.params(BLOB)?;
+    let blob = op.params(blob::TABLE)?;
     imp.gives(Layout::of(blob::layout_number(&blob)?)?);
     let tensor = blob::tensor(&blob, imp.numbers)?;
     let halves = matches!(tensor.dtype(), DType::F16 | DType::BF16);

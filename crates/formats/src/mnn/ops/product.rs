@@ -12,7 +12,6 @@ use crate::mnn::op::Op;
 use crate::mnn::weights::{INNER_PRODUCT, Weights, given};
 
 /// The tables of parameters.
-const INNER: u8 = 20;
 const LSTM: u8 = 24;
 const MATMUL: u8 = 25;
 const BATCH_MATMUL: u8 = 73;
@@ -67,7 +66,7 @@ pub fn matmul(imp: &mut Import, op: &Op) -> Outputs {
 
 /// The operator InnerProduct: of all numbers of each element of the batch.
 pub fn inner_product(imp: &mut Import, op: &Op) -> Outputs {
-    let (x, p) = (op.input(0)?, op.params(INNER)?);
+    let (x, p) = (op.input(0)?, op.params(INNER_PRODUCT.table)?);
     let outputs = p.positive(0, 0)?;
     if p.flag(6, false)? {
         return Err(unsupported("weights in the other order"));

@@ -1,11 +1,11 @@
 use kilim_core::DType;
 use kilim_core::error::ErrorCode;
 use kilim_test_support::archive::Cases;
+use kilim_test_support::tflite::{Field, refer, text};
 
 use super::{import, import_with, model, refused};
 use crate::ImporterRegistry;
 use crate::shown::{operators, ports};
-use crate::tflite::tests::writer::{Field, refer, text};
 
 #[test]
 fn models_are_known_by_their_structure_alone() {

@@ -7,7 +7,7 @@ use kilim_core::dim::{Dim, Shape};
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::ops::{Attribute, Custom, CustomOperator, CustomOperators};
+use kilim_core::ops::{Attribute, Custom, CustomOperator, CustomOperators, If, Loop};
 use kilim_core::tensor::{AlignedBytes, Tensor};
 
 use super::names;
@@ -144,6 +144,104 @@ fn what_does_not_fit_is_refused_by_name() -> Result<()> {
     let error = refused(graph(&other));
     assert_eq!(error.code(), ErrorCode::Unsupported);
     assert!(error.message().contains("`speed`"), "{error}");
+    Ok(())
+}
+
+/// A draft with the inputs `x` and `c`, and the node of If that these bodies make.
+fn branches(bodies: Vec<(String, Draft)>) -> Result<Draft> {
+    let mut draft = begun()?;
+    draft.input("c", DType::Bool, Shape(Vec::new()))?;
+    let mut branch = node("If", &["c"], &["y"]);
+    branch.bodies = bodies;
+    draft.node(branch)?;
+    draft.output("y")?;
+    Ok(draft)
+}
+
+/// A body with one node, whose output is the body's.
+fn body(one: DraftNode) -> Result<Draft> {
+    let mut body = Draft::new("mine").body();
+    let output = one.outputs[0].clone();
+    body.node(one)?;
+    body.output(&output)?;
+    Ok(body)
+}
+
+#[test]
+fn bodies_see_what_is_around_them() -> Result<()> {
+    // The loop is in the graph of a branch, and reads `x` of the model's.
+    let mut step = Draft::new("mine");
+    for name in ["i", "going", "s"] {
+        step.untyped_input(name)?;
+    }
+    step.node(node("Identity", &["going"], &["on"]))?;
+    step.node(node("Add", &["s", "x"], &["t"]))?;
+    ["on", "t"]
+        .map(|name| step.output(name))
+        .into_iter()
+        .collect::<Result<()>>()?;
+    let mut repeat = node("Loop", &["trips", "", "x"], &["sum"]);
+    repeat.bodies.push(("body".into(), step));
+    let mut other = Draft::new("mine");
+    other.constant("trips", Tensor::scalar(3i64)?)?;
+    other.node(repeat)?;
+    other.output("sum")?;
+    let then = body(node("Neg", &["x"], &["n"]))?;
+    let draft = branches(vec![
+        ("then_branch".into(), then),
+        ("else_branch".into(), other),
+    ])?;
+    assert_eq!(draft.node_count(), 5);
+    let graph = graph(&draft)?;
+    let op = graph.nodes[0].op.downcast_ref::<If>().expect("an If");
+    assert_eq!(names(&op.else_body, &op.else_body.inputs), ["x"]);
+    let inner = op.else_body.nodes[0].op.downcast_ref::<Loop>();
+    let inner = inner.expect("a Loop");
+    assert_eq!(
+        names(&inner.body, &inner.body.inputs),
+        ["i", "going", "s", "x"]
+    );
+    Ok(())
+}
+
+#[test]
+fn bodies_that_cannot_be_are_refused() -> Result<()> {
+    let then = || body(node("Neg", &["x"], &["n"])).map(|body| ("then_branch".to_string(), body));
+    let other = body(node("Neg", &["n"], &["m"]))?;
+    let dangling = branches(vec![then()?, ("else_branch".into(), other)])?;
+    let error = refused(graph(&dangling));
+    assert_eq!(error.code(), ErrorCode::InvalidGraph, "{error}");
+    assert!(error.message().contains("`n`"), "{error}");
+
+    let error = refused(branches(vec![then()?, then()?]));
+    assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");
+    let error = refused(graph(&branches(vec![then()?])?));
+    assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");
+    assert!(error.message().contains("`else_branch`"), "{error}");
+
+    let mut untyped = begun()?;
+    untyped.untyped_input("u")?;
+    let error = refused(graph(&untyped));
+    assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");
+
+    // More than the limit of a load allow, and more than any draft may have.
+    let mut inside = body(node("Neg", &["x"], &["n"]))?;
+    let deeper = |inside: Draft| {
+        let mut outer = node("If", &["c"], &["y"]);
+        outer.bodies = vec![
+            ("then_branch".into(), inside.clone()),
+            ("else_branch".into(), body(node("Abs", &["x"], &["a"]))?),
+        ];
+        body(outer)
+    };
+    for _ in 0..40 {
+        inside = deeper(inside)?;
+    }
+    let deep = branches(vec![then()?, ("else_branch".into(), inside.clone())])?;
+    let error = refused(graph(&deep));
+    assert_eq!(error.limit(), Some("depth"), "{error}");
+    let made = (0..40).try_fold(inside, |inside, _| deeper(inside));
+    assert_eq!(refused(made).code(), ErrorCode::Limit);
     Ok(())
 }
 

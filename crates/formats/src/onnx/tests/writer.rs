@@ -7,19 +7,10 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 
+pub(in crate::onnx) use crate::onnx::apart::varint;
 use crate::{ModelFile, load_model};
 
 pub type Bytes = Vec<u8>;
-
-pub fn varint(mut n: u64) -> Bytes {
-    let mut out = Vec::new();
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-    out
-}
 
 pub fn int(field: u64, n: i64) -> Bytes {
     [varint(field << 3), varint(n as u64)].concat()

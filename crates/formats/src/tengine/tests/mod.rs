@@ -2,16 +2,12 @@
 
 mod structure;
 
-use std::sync::Arc;
-
-use kilim_core::Limits;
-use kilim_core::error::{Error, Result};
+use kilim_core::error::Result;
 use kilim_core::graph::Graph;
-use kilim_core::tensor::AlignedBytes;
 use kilim_test_support::archive::Cases;
 
 use crate::garbage::damaged;
-use crate::{ModelFile, load_model};
+use crate::given::{self, refused};
 
 fn file(case: &str) -> Vec<u8> {
     Cases::of("tengine")
@@ -20,15 +16,7 @@ fn file(case: &str) -> Vec<u8> {
 }
 
 fn import(network: &[u8]) -> Result<Graph> {
-    let bytes = Arc::new(AlignedBytes::copy_of(network)?);
-    load_model(&ModelFile::new(bytes, "m.tmfile"), &Limits::default())
-}
-
-fn refused(made: Result<Graph>) -> Error {
-    match made {
-        Ok(_) => panic!("it was read"),
-        Err(error) => error,
-    }
+    given::import("m.tmfile", network, &[], false)
 }
 
 #[test]

@@ -5,8 +5,6 @@ mod op;
 mod operands;
 mod variables;
 
-use std::ops::{Deref, DerefMut};
-
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
@@ -15,7 +13,7 @@ use kilim_core::tensor::{Tensor, element_count};
 
 use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
-use crate::build::{GraphBuilder, Refusals, shortened, unknown_operator};
+use crate::build::{GraphBuilder, Refusals, shortened, stands_for_builder, unknown_operator};
 
 pub use op::Op;
 use variables::Variables;
@@ -231,19 +229,7 @@ impl<'a> Import<'a> {
     }
 }
 
-impl Deref for Import<'_> {
-    type Target = GraphBuilder;
-
-    fn deref(&self) -> &GraphBuilder {
-        &self.builder
-    }
-}
-
-impl DerefMut for Import<'_> {
-    fn deref_mut(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
-    }
-}
+stands_for_builder!(Import);
 
 /// Constants without elements, for which the file has no data; one for each tensor.
 fn empty_constants(subgraph: &Subgraph) -> Vec<Option<Tensor>> {

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::tensor::Tensor;
 
-use crate::flatbuffer::{FlatBuffer, Table};
+use crate::flatbuffer::{FlatBuffer, Found, Table};
 use kilim_core::{Interrupt, Limits};
 
 use crate::ModelFile;
@@ -58,8 +58,41 @@ pub struct OperatorCode {
 
 /// Where a buffer lies in the file.
 struct Buffer {
-    position: usize,
+    position: u64,
     len: usize,
+}
+
+impl Buffer {
+    fn read(table: &Table) -> Result<Buffer> {
+        // Behind the FlatBuffer, where all of it has more than 2 GB.
+        let (offset, size) = (table.u64(1)?, table.u64(2)?);
+        if offset > 1 {
+            return Ok(Buffer {
+                position: offset,
+                len: usize::try_from(size).unwrap_or(usize::MAX),
+            });
+        }
+        let data = table.vector(0, 1)?;
+        Ok(Buffer {
+            position: data.position as u64,
+            len: data.len,
+        })
+    }
+}
+
+/// The slot of the buffers in a model.
+const BUFFERS: usize = 4;
+
+/// Finds the data of buffers, from the root table on.
+///
+/// # Errors
+/// `InvalidModel` where the file is garbled.
+pub fn find_data(model: &Table, found: &mut Found) -> Result<()> {
+    model.each_table(BUFFERS, |table| {
+        let buffer = Buffer::read(table)?;
+        found.add(buffer.position, buffer.len as u64);
+        Ok(())
+    })
 }
 
 pub struct Subgraph<'a> {
@@ -120,24 +153,8 @@ impl<'a> Model<'a> {
                 })
             })
             .collect::<Result<_>>()?;
-        let buffers = model
-            .tables(4)?
-            .iter()
-            .map(|t| {
-                let (offset, size) = (t.u64(1)?, t.u64(2)?);
-                if offset > 1 {
-                    return Ok(Buffer {
-                        position: usize::try_from(offset).unwrap_or(usize::MAX),
-                        len: usize::try_from(size).unwrap_or(usize::MAX),
-                    });
-                }
-                let data = t.vector(0, 1)?;
-                Ok(Buffer {
-                    position: data.position,
-                    len: data.len,
-                })
-            })
-            .collect::<Result<_>>()?;
+        let buffers = model.tables(BUFFERS)?;
+        let buffers = buffers.iter().map(Buffer::read).collect::<Result<_>>()?;
         let subgraphs = model
             .tables(2)?
             .iter()
@@ -201,7 +218,7 @@ impl<'a> Model<'a> {
             return Err(unsupported("weights in Huffman's code").with_input(&tensor.name));
         }
         let dtype = tensor.dtype()?;
-        let part = self.source.part(buffer.position as u64, buffer.len);
+        let part = self.source.part(buffer.position, buffer.len);
         let bytes = part.map_err(|e| e.with_input(&tensor.name))?;
         let data = bytes.bytes_as(dtype, &tensor.shape);
         data.map(Some)

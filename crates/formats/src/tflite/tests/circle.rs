@@ -6,8 +6,8 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Interrupt, Limits};
+use kilim_test_support::tflite::{Field, TestOp, TestTensor, constant, file, op, tensor};
 
-use super::writer::*;
 use crate::{ImporterRegistry, ModelFile};
 
 /// A file with Circle's identifier in place of TFLite's.

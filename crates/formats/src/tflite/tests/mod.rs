@@ -2,7 +2,6 @@
 
 mod circle;
 mod garbage;
-pub(crate) mod writer;
 
 use std::sync::Arc;
 
@@ -15,11 +14,12 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::AlignedBytes;
 
-use super::ops::CUSTOM;
 use super::{load, probe};
 use crate::ModelFile;
 use kilim_core::Limits;
-use writer::*;
+use kilim_test_support::tflite::{
+    CUSTOM, Field, TestOp, TestTensor, constant, file, ints, op, tensor, text,
+};
 
 fn import(bytes: &[u8]) -> Result<Graph> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);

@@ -1,6 +1,7 @@
-//! A writer of small TFLite files.
+//! A writer of small TFLite files, and of tables of FlatBuffers.
 
-use crate::tflite::ops::CUSTOM;
+/// The code of an operator that has a name.
+pub const CUSTOM: i32 = 32;
 
 /// A field of a table, or an element.
 #[derive(Clone)]
@@ -8,6 +9,7 @@ pub enum Field {
     None,
     I8(i8),
     I32(i32),
+    U64(u64),
     Bytes(Vec<u8>),
     I32s(Vec<i32>),
     F32s(Vec<f32>),
@@ -44,25 +46,32 @@ pub fn write(file: &mut Vec<u8>, field: &Field) -> usize {
             }
         }
         Field::Table(fields) => {
-            // Every field takes four bytes after the offset to the vtable.
+            // Every field takes four bytes after the offset to the vtable, or eight.
+            let mut end = 4u16;
+            let places = fields.iter().map(|f| {
+                let place = end;
+                end += if matches!(f, Field::U64(_)) { 8 } else { 4 };
+                place
+            });
+            let places: Vec<u16> = places.collect();
             let vtable = 4 + 2 * fields.len();
             file.extend((vtable as u16).to_le_bytes());
-            file.extend((4 + 4 * fields.len() as u16).to_le_bytes());
-            for (i, f) in fields.iter().enumerate() {
+            file.extend(end.to_le_bytes());
+            for (f, &place) in fields.iter().zip(&places) {
                 let there = !matches!(f, Field::None);
-                let offset = if there { 4 + 4 * i as u16 } else { 0 };
-                file.extend(offset.to_le_bytes());
+                file.extend(if there { place } else { 0 }.to_le_bytes());
             }
             file.resize(file.len().next_multiple_of(4), 0);
             let table = file.len();
             file.extend(((table - start) as i32).to_le_bytes());
-            file.resize(file.len() + 4 * fields.len(), 0);
-            for (i, f) in fields.iter().enumerate() {
-                let at = table + 4 + 4 * i;
+            file.resize(table + usize::from(end), 0);
+            for (f, &place) in fields.iter().zip(&places) {
+                let at = table + usize::from(place);
                 match f {
                     Field::None => {}
                     Field::I8(n) => file[at] = *n as u8,
                     Field::I32(n) => file[at..at + 4].copy_from_slice(&n.to_le_bytes()),
+                    Field::U64(n) => file[at..at + 8].copy_from_slice(&n.to_le_bytes()),
                     other => refer(file, at, other),
                 }
             }
@@ -73,6 +82,7 @@ pub fn write(file: &mut Vec<u8>, field: &Field) -> usize {
     start
 }
 
+/// Writes a field, and its offset to `at`.
 pub fn refer(file: &mut Vec<u8>, at: usize, field: &Field) {
     let target = write(file, field);
     file[at..at + 4].copy_from_slice(&((target - at) as u32).to_le_bytes());
@@ -131,6 +141,7 @@ pub fn op(code: i32, inputs: &[i32], outputs: &[i32], options: &[Field]) -> Test
     }
 }
 
+/// A model of one graph, with a buffer for each constant and an operator code for each operator.
 pub fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp]) -> Vec<u8> {
     use Field::*;
     let mut buffers = vec![Table(vec![None])];

@@ -1,23 +1,39 @@
 //! A reader of FlatBuffers that checks every offset against the file. It reads in place; only the
 //! few tables that a model needs are ever touched. Layout: <https://flatbuffers.dev/internals/>.
 
+mod apart;
+mod stored;
+#[cfg(test)]
+mod tests;
+
 use std::cell::Cell;
+use std::fmt;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 
-/// A FlatBuffer in memory. Offsets may meet, so that a small file can describe a huge tree; reading
-/// stops when much more was read than the file holds.
-#[derive(Debug)]
+use crate::ModelFile;
+use crate::parts::FileParts;
+pub use apart::{Found, outline};
+use stored::{Pages, Stored};
+
+/// A FlatBuffer, in memory but for large data, or in a file that is only looked at. Offsets may meet, so that a small file can
+/// describe a huge tree; reading stops when much more was read than the file holds.
 pub struct FlatBuffer<'a> {
-    bytes: &'a [u8],
+    stored: Stored<'a>,
+    size: usize,
     left: Cell<usize>,
+}
+
+impl fmt::Debug for FlatBuffer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "a FlatBuffer of {} bytes", self.size)
+    }
 }
 
 /// A table inside a FlatBuffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     file: &'a FlatBuffer<'a>,
-    bytes: &'a [u8],
     position: usize,
     vtable: usize,
     slots: usize,
@@ -43,46 +59,62 @@ fn as_text(bytes: &[u8]) -> Result<&str> {
     text.map_err(|_| Error::new(ErrorCode::InvalidModel, "a name is not valid UTF-8"))
 }
 
-fn array<const N: usize>(bytes: &[u8], position: usize) -> Result<[u8; N]> {
-    position
-        .checked_add(N)
-        .and_then(|end| bytes.get(position..end))
-        .and_then(|slice| slice.try_into().ok())
-        .ok_or_else(|| garbled("a number", position))
-}
-
-fn u16_at(bytes: &[u8], position: usize) -> Result<u16> {
-    Ok(u16::from_le_bytes(array(bytes, position)?))
-}
-
-fn i32_at(bytes: &[u8], position: usize) -> Result<i32> {
-    Ok(i32::from_le_bytes(array(bytes, position)?))
-}
-
-fn u32_at(bytes: &[u8], position: usize) -> Result<u32> {
-    Ok(u32::from_le_bytes(array(bytes, position)?))
-}
-
-/// Follows the unsigned offset at `position`.
-fn follow(bytes: &[u8], position: usize) -> Result<usize> {
-    let offset = u32_at(bytes, position)? as usize;
-    position
-        .checked_add(offset)
-        .filter(|&target| offset != 0 && target < bytes.len())
-        .ok_or_else(|| garbled("an offset", position))
-}
-
 impl<'a> FlatBuffer<'a> {
-    pub fn new(bytes: &'a [u8]) -> FlatBuffer<'a> {
+    /// The FlatBuffer that a model file is.
+    pub fn of(source: &'a ModelFile) -> FlatBuffer<'a> {
+        let (bytes, pieces) = (source.bytes.as_slice(), source.pieces());
+        let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
+        let spent = size.saturating_mul(4).saturating_add(4096);
+        FlatBuffer::new(Stored::Memory { bytes, pieces }, size, spent)
+    }
+
+    /// A FlatBuffer that is only looked at where it lies: so many tables may be read, and no texts and lists.
+    fn lying(file: &'a dyn FileParts, tables: usize) -> FlatBuffer<'a> {
+        let size = usize::try_from(file.size()).unwrap_or(usize::MAX);
+        FlatBuffer::new(
+            Stored::Lying(Pages::new(file)),
+            size,
+            tables.saturating_mul(4),
+        )
+    }
+
+    fn new(stored: Stored<'a>, size: usize, left: usize) -> FlatBuffer<'a> {
         FlatBuffer {
-            bytes,
-            left: Cell::new(bytes.len().saturating_mul(4).saturating_add(4096)),
+            stored,
+            size,
+            left: Cell::new(left),
         }
+    }
+
+    fn array<const N: usize>(&self, position: usize) -> Result<[u8; N]> {
+        let bytes = self.stored.array(position);
+        bytes.ok_or_else(|| garbled("a number", position))
+    }
+
+    fn u16_at(&self, position: usize) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array(position)?))
+    }
+
+    fn i32_at(&self, position: usize) -> Result<i32> {
+        Ok(i32::from_le_bytes(self.array(position)?))
+    }
+
+    fn u32_at(&self, position: usize) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array(position)?))
+    }
+
+    /// Follows the unsigned offset at `position`.
+    fn follow(&self, position: usize) -> Result<usize> {
+        let offset = self.u32_at(position)? as usize;
+        position
+            .checked_add(offset)
+            .filter(|&target| offset != 0 && target < self.size)
+            .ok_or_else(|| garbled("an offset", position))
     }
 
     /// The root table.
     pub fn root(&'a self) -> Result<Table<'a>> {
-        Table::at(self, follow(self.bytes, 0)?)
+        Table::at(self, self.follow(0)?)
     }
 
     /// The bytes of the vector at `start`.
@@ -92,10 +124,10 @@ impl<'a> FlatBuffer<'a> {
 
     /// The vector at `start`, of elements of `size` bytes.
     fn vector_at(&'a self, start: usize, size: usize) -> Result<Vector<'a>> {
-        let len = u32_at(self.bytes, start)? as usize;
+        let len = self.u32_at(start)? as usize;
         let position = start + 4;
         let end = len.checked_mul(size).and_then(|n| n.checked_add(position));
-        if end.is_none_or(|end| end > self.bytes.len()) {
+        if end.is_none_or(|end| end > self.size) {
             return Err(garbled("a vector", start));
         }
         Ok(Vector {
@@ -119,20 +151,18 @@ impl<'a> FlatBuffer<'a> {
 
 impl<'a> Table<'a> {
     fn at(file: &'a FlatBuffer<'a>, position: usize) -> Result<Table<'a>> {
-        let bytes = file.bytes;
         file.spend(4)?;
-        let back = i64::from(i32_at(bytes, position)?);
+        let back = i64::from(file.i32_at(position)?);
         let vtable = usize::try_from(position as i64 - back)
             .ok()
-            .filter(|&v| v < bytes.len())
+            .filter(|&v| v < file.size)
             .ok_or_else(|| garbled("a vtable offset", position))?;
-        let size = usize::from(u16_at(bytes, vtable)?);
-        if size < 4 || vtable.checked_add(size).is_none_or(|end| end > bytes.len()) {
+        let size = usize::from(file.u16_at(vtable)?);
+        if size < 4 || vtable.checked_add(size).is_none_or(|end| end > file.size) {
             return Err(garbled("a vtable", vtable));
         }
         Ok(Table {
             file,
-            bytes,
             position,
             vtable,
             slots: (size - 4) / 2,
@@ -144,13 +174,13 @@ impl<'a> Table<'a> {
         if slot >= self.slots {
             return Ok(None);
         }
-        let offset = usize::from(u16_at(self.bytes, self.vtable + 4 + 2 * slot)?);
+        let offset = usize::from(self.file.u16_at(self.vtable + 4 + 2 * slot)?);
         Ok((offset != 0).then(|| self.position.saturating_add(offset)))
     }
 
     fn scalar<const N: usize>(&self, slot: usize) -> Result<Option<[u8; N]>> {
         self.field(slot)?
-            .map(|position| array(self.bytes, position))
+            .map(|position| self.file.array(position))
             .transpose()
     }
 
@@ -224,7 +254,7 @@ impl<'a> Table<'a> {
     /// The table that field `slot` refers to.
     pub fn table(&self, slot: usize) -> Result<Option<Table<'a>>> {
         match self.field(slot)? {
-            Some(position) => Table::at(self.file, follow(self.bytes, position)?).map(Some),
+            Some(position) => Table::at(self.file, self.file.follow(position)?).map(Some),
             None => Ok(None),
         }
     }
@@ -238,7 +268,7 @@ impl<'a> Table<'a> {
                 len: 0,
             });
         };
-        self.file.vector_at(follow(self.bytes, position)?, size)
+        self.file.vector_at(self.file.follow(position)?, size)
     }
 
     /// The text of a string in place, empty where the file leaves it out; `InvalidModel` where it is not UTF-8.
@@ -250,8 +280,7 @@ impl<'a> Table<'a> {
     pub fn byte_strings(&self, slot: usize) -> Result<Vec<&'a [u8]>> {
         let v = self.vector(slot, 4)?;
         self.file.spend(v.len)?;
-        let strings =
-            (0..v.len).map(|i| v.file.bytes_at(follow(v.file.bytes, v.position + 4 * i)?));
+        let strings = (0..v.len).map(|i| v.file.bytes_at(v.target(i)?));
         strings.collect()
     }
 
@@ -284,13 +313,37 @@ impl<'a> Table<'a> {
     /// The tables of a vector of tables.
     pub fn tables(&self, slot: usize) -> Result<Vec<Table<'a>>> {
         let v = self.vector(slot, 4)?;
-        (0..v.len)
-            .map(|i| Table::at(v.file, follow(v.file.bytes, v.position + 4 * i)?))
-            .collect()
+        (0..v.len).map(|i| v.table(i)).collect()
+    }
+
+    /// Shows the tables of a vector of tables one by one: a vector of a file that is only looked at may be long.
+    pub fn each_table(
+        &self,
+        slot: usize,
+        mut show: impl FnMut(&Table<'a>) -> Result<()>,
+    ) -> Result<()> {
+        let v = self.vector(slot, 4)?;
+        (0..v.len).try_for_each(|i| show(&v.table(i)?))
     }
 }
 
 impl<'a> Vector<'a> {
+    /// Where the offset `i` of a vector of offsets leads.
+    fn target(&self, i: usize) -> Result<usize> {
+        self.file.follow(self.position + 4 * i)
+    }
+
+    /// Table `i` of a vector of tables.
+    fn table(&self, i: usize) -> Result<Table<'a>> {
+        Table::at(self.file, self.target(i)?)
+    }
+
+    /// Whether the elements, of `size` bytes, are in memory.
+    pub fn is_here(&self, size: usize) -> bool {
+        let len = self.len.checked_mul(size);
+        len.is_some_and(|len| self.file.stored.slice(self.position, len).is_some())
+    }
+
     /// The elements of a vector of bytes.
     pub fn bytes(&self) -> Result<&'a [u8]> {
         self.raw(1)
@@ -313,7 +366,7 @@ impl<'a> Vector<'a> {
     }
 
     fn at(&self, len: usize) -> Result<&'a [u8]> {
-        let bytes = self.file.bytes.get(self.position..self.position + len);
+        let bytes = self.file.stored.slice(self.position, len);
         bytes.ok_or_else(|| garbled("a vector", self.position))
     }
 
