@@ -233,7 +233,7 @@ fn a_counting_binary_tells_which_points_were_passed() {
 #[test]
 fn what_runs_entered_decides() {
     let mut binary = Binary::read(binary()).unwrap();
-    binary.sizes = vec![100; NAMES.len()];
+    binary.sizes = vec![200; NAMES.len()];
     let owned = |binary: &Binary, runs: &str| {
         let part = |of: Option<usize>| of.map_or("core", |part| PARTS[part]);
         let owners = owners(binary, &Profile::read(runs).unwrap());

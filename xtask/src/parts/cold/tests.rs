@@ -1,6 +1,5 @@
 use crate::parts::tests::node;
 use crate::parts::{Binary, Profile, counting, outline};
-use std::collections::HashSet;
 use wasm_encoder::{
     BlockType, CodeSection, ConstExpr, ElementSection, Elements, ExportKind, ExportSection,
     Function, FunctionSection, GlobalSection, GlobalType, Instruction, Module, NameMap,
