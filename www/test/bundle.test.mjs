@@ -102,7 +102,7 @@ test('models of a format that only a module of the user knows are bundled and de
   await assert.rejects(bundle('net.chain', '--out', 'x', '--importer', 'none.mjs'), ({ stderr }) => /importer `none`/.test(stderr));
   const said = await bundle('net.chain', '--out', 'chain', ...options);
   assert.match(said, /\nimporter\.js .*between Kilim and chain\.mjs\n/);
-  assert.match(said, /\nkilim\.simd\.seldom\.wasm .*net\.chain takes it while it is loaded\n/);
+  assert.match(said, /\nkilim\.simd\.brought\.wasm .*net\.chain takes it while it is loaded\n/);
   await run(folder, process.execPath, [join(dist, 'node.cli.js'), 'types', 'net.chain', '--importer', 'chain.mjs']);
   assert.match(readFileSync(join(folder, 'net.types.ts'), 'utf8'), /interface Net /);
   const server = await serve([

@@ -25,7 +25,7 @@ const FORMATS = [
   { format: 'ort', kind: 'ort', name: 'network_fixed', model: 'model.ort', parts: [] },
   { format: 'tflite', kind: 'tflite', name: 'add_int8', model: 'model.tflite', parts: ['tflite'] },
   { format: 'circle', kind: 'circle', name: 'instance_norm', model: 'model.circle', parts: ['tflite'] },
-  { format: 'nnpackage', kind: 'circle', name: 'instance_norm', model: 'model.zip', parts: ['tflite'], change: packaged },
+  { format: 'nnpackage', kind: 'circle', name: 'instance_norm', model: 'model.zip', parts: [], change: packaged },
   { format: 'gguf', kind: 'gguf', name: 'llama-f32', model: 'model.gguf', parts: ['gguf'] },
   { format: 'safetensors', kind: 'safetensors', name: 'gemma-bf16', model: 'config.json', beside: ['model.safetensors'], parts: ['gguf'] },
   { format: 'ncnn, text', kind: 'ncnn', name: 'network', model: 'model.param', parts: ['ncnn'] },

@@ -8,6 +8,7 @@ import { graph, model } from './support/onnx.mjs';
 import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 import { TRANSFORMERS } from '../scripts/profile/language.mjs';
+import { TFLITE_QUANTIZED } from '../scripts/profile/tflite.mjs';
 
 const dist = join(www, 'dist', 'kilim');
 const { needs } = await import('../pkg/kilim.simd.needs.js');
@@ -150,7 +151,7 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   const gpu = await inPage([], (bytes) => attempt(bytes, zeros, { backends: ['wgpu', 'cpu'] }), digits);
   assert.deepEqual(gpu.seen[0][0], [1, 10]);
   assert.ok(gpu.fetched.includes('kilim.simd.gpu.wasm'), String(gpu.fetched));
-  assert.ok(!gpu.fetched.includes('kilim.simd.shaders.wasm'), String(gpu.fetched));
+  assert.ok(!['shaders', 'gpu_rare'].some((part) => gpu.fetched.includes(`kilim.simd.${part}.wasm`)), String(gpu.fetched));
   const triangle = model({ nodes: [['Trilu', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N', 2, 2]]] });
   const rare = await inPage([], (bytes) => attempt(bytes, matrices, { backends: ['wgpu', 'cpu'] }), triangle);
   assert.deepEqual(rare.seen, [
@@ -159,18 +160,19 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
       [1, 2, 0, 4, 5, 6, 0, 9],
     ],
   ]);
-  assert.ok(rare.fetched.includes('kilim.simd.shaders.wasm'), String(rare.fetched));
+  assert.ok(rare.fetched.includes('kilim.simd.gpu_rare.wasm'), String(rare.fetched));
 });
 
 // What `scripts/pages.mjs` weighs is what pages fetch.
-test('a page fetches the parts of its models and backends, and no others', async () => {
+test('a page fetches the parts of its models and backends, and hardly more', async () => {
   const relu = model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N', 2, 2]]] });
   // An encoder whose inputs have fixed sizes.
   const [, , [fixedEncoder]] = TRANSFORMERS;
+  const [[, quantised]] = TFLITE_QUANTIZED;
   const kinds = [
     ['pictures on WebGPU', digits, { backends: ['wgpu', 'cpu'] }, ['gpu']],
     ['layers on a backend of the page', relu, { backends: ['own', 'cpu'] }, ['brought']],
-    ['quantised TFLite', [...references('tflite').get('conv_int8_per_channel/model.tflite')], {}, ['tflite_quantized']],
+    ['quantised TFLite', [...quantised], {}, ['tflite_quantized']],
     ['language', [...fixedEncoder], {}, ['language']],
     ['language on WebGPU', [...fixedEncoder], { backends: ['wgpu', 'cpu'] }, ['gpu', 'language', 'gpu_language']],
   ];
@@ -184,7 +186,11 @@ test('a page fetches the parts of its models and backends, and no others', async
       [bytes, options],
     );
     assert.ok(Array.isArray(seen), `${kind}: ${JSON.stringify(seen)}`);
-    assert.deepEqual(fetched, filesOf(needed.flatMap((kind) => needs[kind])), kind);
+    const expected = filesOf(needed.flatMap((kind) => needs[kind]));
+    const left = expected.filter((file) => !fetched.includes(file));
+    const more = fetched.filter((file) => !expected.includes(file));
+    // What fewer than half of the models of a kind enter one of them may.
+    assert.ok(left.length === 0 && more.length <= 1 && more.every((file) => file.includes('.common')), `${kind}: ${left} ${more}`);
   }
 });
 

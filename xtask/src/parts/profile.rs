@@ -29,7 +29,7 @@ impl Profile {
         Some(profile)
     }
 
-    /// The same runs, of which nothing is known.
+    /// A profile of these runs that knows nothing of them.
     pub fn of_same_runs(&self) -> Self {
         Self {
             kinds: self.kinds.clone(),
