@@ -32,8 +32,11 @@ async function runs(kind, work, { needed = true } = {}) {
   const glue = createGlue((of) => (exports = of));
   const threads = WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
   await glue.init({ module_or_path: module });
-  // The thread with the session does what it offers to others, who never come.
-  if (threads) glue.setWorkers(1, () => undefined);
+  // The thread with the session does what it offers to others, who never come: a worker finds nothing to do.
+  if (threads) {
+    glue.setWorkers(1, () => undefined);
+    glue.help(1);
+  }
   const counters = Object.entries(exports).filter(([name]) => name.startsWith('passed '));
   const count = (counts[kind] ??= { runs: 0, left: 0 });
   const tell = () => {

@@ -14,7 +14,7 @@ import { readReport } from '../../report.js';
 import { Tensor, toWire } from '../../tensor.js';
 import { PACKAGE, copyFiles } from './copy.js';
 import { listOf, openModel, useImporters } from './model.js';
-import type { Opened } from './model.js';
+import type { Alone, Opened } from './model.js';
 
 /** Files by their names, and why each is there. */
 type Files = Map<string, string>;
@@ -82,24 +82,44 @@ const OF_PAGES: readonly Part[] = ['gpu', 'shaders', 'gpu_rare'];
 /** What models of any kind need on WebGPU. */
 const ON_GPU = ['gpu', 'gpu_language', 'gpu_quantized', 'gpu_tflite'] as const;
 
+/** What is found out of models by one build. */
+interface Found {
+  parts: Map<Part, string>;
+  /** Why pictures are decoded, if they are. */
+  pictures?: string;
+}
+
+/** The parts of a build that these models take. Builds differ in what is in their parts. */
+async function lookAt(models: readonly string[], build: Alone, dims: Wanted['dims']): Promise<Found> {
+  const found: Found = { parts: new Map() };
+  for (const model of models) {
+    const opened = await openModel(model, build);
+    for (const [part, why] of await partsOf(model, opened, dims)) if (!found.parts.has(part)) found.parts.set(part, why);
+    if (readReport(opened.loaded.report).nodes.some(({ op }) => op === 'ImageDecoder'))
+      found.pictures ??= `${basename(model)} decodes pictures`;
+    opened.engine.close();
+  }
+  return found;
+}
+
+/** All parts that a run on the CPU may take. */
+const anyParts = (): Map<Part, string> =>
+  new Map(PARTS.filter((part) => !OF_PAGES.includes(part)).map((part) => [part, 'workers may take it, which are seen in a page only']));
+
 /** The files that pages need for these models. */
 async function filesFor(models: readonly string[], { builds, gpu, webnn, importers, dims }: Wanted): Promise<Files> {
   useImporters(importers);
-  const parts = new Map<Part, string>();
   let pictures: string | undefined;
-  for (const model of models) {
-    const opened = await openModel(model);
-    for (const [part, why] of await partsOf(model, opened, dims)) if (!parts.has(part)) parts.set(part, why);
-    if (readReport(opened.loaded.report).nodes.some(({ op }) => op === 'ImageDecoder')) pictures ??= `${basename(model)} decodes pictures`;
-    opened.engine.close();
-  }
-  if (gpu) {
-    const why = 'WebGPU; which of its kernels a model takes shows on a GPU only';
-    for (const part of [...OF_PAGES, ...builds.flatMap((build) => partsFor(PARTS_OF[build].needs, ON_GPU))])
-      if (!parts.has(part)) parts.set(part, why);
-  }
   const files: Files = new Map();
   for (const build of builds) {
+    // Models are looked at for what they decode, too.
+    const found = await lookAt(models, build === 'threads' ? 'simd' : build, dims);
+    const parts = build === 'threads' ? anyParts() : found.parts;
+    pictures ??= found.pictures;
+    if (gpu) {
+      const why = 'WebGPU; which of its kernels a model takes shows on a GPU only';
+      for (const part of [...OF_PAGES, ...partsFor(PARTS_OF[build].needs, ON_GPU)]) if (!parts.has(part)) parts.set(part, why);
+    }
     files.set(`worker.${build}.js`, 'the worker of sessions');
     files.set(`kilim.${build}.wasm`, 'the core');
     for (const part of PARTS) if (parts.has(part)) files.set(`kilim.${build}.${part}.wasm`, parts.get(part) ?? '');

@@ -1,5 +1,7 @@
 import { basename } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { compileBinary } from '../../binary.js';
+import type { Variant } from '../../detect.js';
 import { absolute } from '../../fetch.js';
 import { importersOf, registerImporter } from '../../importers.js';
 import { createLocalEngine } from '../../local.js';
@@ -23,12 +25,17 @@ export interface Opened {
   loaded: Loaded;
 }
 
-/** Loads a model, with the files beside it that belong to it. */
-export async function openModel(model: string): Promise<Opened> {
+/** Builds that compute on the thread that has the session, which are looked at here. */
+export type Alone = Exclude<Variant, 'threads'>;
+
+/** Loads a model by a build, with the files beside it that belong to it. */
+export async function openModel(model: string, build: Alone = 'simd'): Promise<Opened> {
   const source = { url: absolute(model).href };
-  const engine = await createLocalEngine('simd', []);
+  // Node 20 knows the instructions by this flag alone.
+  if (build === 'relaxed') setFlagsFromString('--experimental-wasm-relaxed-simd');
+  const engine = await createLocalEngine(build, []);
   // A binary that is compiled anew has a runtime that no other model uses.
-  const core = compileBinary(() => new URL('./kilim.simd.wasm', import.meta.url));
+  const core = compileBinary(() => new URL(`./kilim.${build}.wasm`, import.meta.url));
   engine.start(core.then((module) => ({ module }))).catch(() => undefined);
   const importers = await importersOf(undefined);
   const request = {
