@@ -11,9 +11,9 @@
 //! those that a model does not use cost nothing.
 
 pub(crate) mod bytes;
+pub(crate) mod integers;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-pub(crate) mod pairs;
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 pub(crate) use bytes::{ByteTask, Bytes};
-pub(crate) use pairs::{PairTask, Pairs, Rescale};
+pub(crate) use integers::{Fours, IntegerTask, Integers, Rescale};
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 pub(crate) use portable::turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

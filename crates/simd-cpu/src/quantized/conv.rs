@@ -1,5 +1,5 @@
-//! Convolutions. Strips of the input are widened with their padding around them, and with the
-//! channels last; the sums of a strip become its output before the next strip's turn.
+//! Convolutions. Strips of the input are copied with their padding around them, and with the channels last, widened where
+//! bytes are not multiplied; the sums of a strip become its output before the next strip's turn.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use kilim_core::error::unsupported;
 use kilim_core::ops::{Conv, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
+use super::bytewise::{Bytewise, form};
 use super::depthwise::{self, Pixels};
 use super::finish::Finish;
-use super::product::{Panels, Product, Run, multiply};
+use super::product::{Form, Panels, Product, Run, multiply};
 use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
@@ -81,21 +82,39 @@ impl Plan {
         build.table((0..y.kernel * along).map(run), 4)
     }
 
-    /// The weights of each group in panels.
-    fn pack_dense(&self, cpu: &CpuRun, isa: Isa, runs: &[Run]) -> Result<AlignedBytes> {
+    /// How the products are made of bytes, if they are.
+    fn bytewise(&self, isa: Isa) -> Option<Bytewise> {
+        let (s, terms) = (&self.shape, &self.terms);
+        let filter = s.group_channels() * s.taps();
+        let column = |i: usize| i / filter.max(1);
+        match self.is_depthwise() {
+            true => None,
+            false => Bytewise::of(isa, terms.data, &terms.weights, s.m, column),
+        }
+    }
+
+    /// The weights of each group in panels, less `shift`.
+    fn pack_dense(
+        &self,
+        cpu: &CpuRun,
+        isa: Isa,
+        form: Form,
+        shift: i16,
+        runs: &[Run],
+    ) -> Result<AlignedBytes> {
         let (c, m, taps) = (
             self.shape.group_channels(),
             self.shape.group_outputs(),
             self.shape.taps(),
         );
-        let panels = Panels::new(isa, m);
-        let size = panels.words(runs);
-        let mut bytes = AlignedBytes::zeroed(size * self.shape.groups * size_of::<i16>())?;
-        let words: &mut [i16] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        for (group, to) in words.chunks_exact_mut(size.max(1)).enumerate() {
+        let panels = Panels::new(isa, form, m);
+        let size = panels.bytes(runs);
+        let mut bytes = AlignedBytes::zeroed(size * self.shape.groups)?;
+        let matrices = bytes.as_mut_slice().chunks_exact_mut(size.max(1));
+        for (group, to) in matrices.enumerate() {
             let weight = |k: usize, n: usize| {
                 let (tap, channel) = (k / c, k % c);
-                self.terms.weights[((group * m + n) * c + channel) * taps + tap]
+                self.terms.weights[((group * m + n) * c + channel) * taps + tap] - shift
             };
             panels.pack(cpu, runs, weight, to)?;
         }
@@ -128,14 +147,17 @@ pub(super) fn kernel(
     let (w, depthwise) = (plan.shape.window, plan.is_depthwise());
     let width = reach(&w.x);
     let runs = plan.runs(build, width)?;
-    let lanes = isa.pair_sizes().0;
+    let lanes = isa.integer_sizes().0;
+    let bytewise = plan.bytewise(isa);
+    let form = form(bytewise.as_ref());
+    let shift = bytewise.as_ref().map_or(0, |b| b.shift);
     let key = PackKey {
         kind: "integer convolution",
-        parameters: [lanes, plan.shape.groups, depthwise.into(), 0],
+        parameters: [lanes, plan.shape.groups, depthwise.into(), form.group()],
     };
     let packed = build.pack(node, plan.terms.place, key, |cpu| match depthwise {
         true => plan.pack_depthwise(cpu, isa),
-        false => plan.pack_dense(cpu, isa, &runs),
+        false => plan.pack_dense(cpu, isa, form, shift, &runs),
     })?;
     let Terms {
         bias, data, finish, ..
@@ -166,6 +188,7 @@ pub(super) fn kernel(
         strip_rows,
         strips,
         depthwise,
+        bytewise,
         packed,
         shape: plan.shape,
         channels_last: plan.channels_last,
@@ -173,6 +196,14 @@ pub(super) fn kernel(
         data,
         finish,
     }))
+}
+
+/// How a strip is made of data.
+struct Conversion<T, Many, One> {
+    padding: T,
+    /// For neighbours.
+    many: Many,
+    one: One,
 }
 
 struct Convolution {
@@ -184,6 +215,7 @@ struct Convolution {
     data: Data,
     finish: Finish,
     depthwise: bool,
+    bytewise: Option<Bytewise>,
     runs: Table<Run>,
     /// Where the runs begin.
     taps: Table<usize>,
@@ -198,73 +230,114 @@ struct Convolution {
 }
 
 impl Convolution {
-    /// Elements of a strip of the input, and of its sums.
-    fn sizes(&self) -> [usize; 2] {
+    /// Elements, in `i32`, of a strip of the input, of what is added to its columns and rows, and of its sums.
+    fn sizes(&self) -> [usize; 4] {
         let w = &self.shape.window;
         let rows = (self.strip_rows - 1) * w.y.stride + w.y.extent();
-        let input = rows * self.width * w.channels + SLACK;
+        let input = (rows * self.width * w.channels + SLACK) * form(self.bytewise.as_ref()).size();
+        let pixels = self.strip_rows * w.x.output;
+        let [columns, rows] = match &self.bytewise {
+            Some(bytewise) => [self.bias.len(), bytewise.row_biases(pixels)],
+            None => [0, 0],
+        };
         [
-            input.next_multiple_of(2),
-            self.strip_rows * w.x.output * self.shape.m,
+            input.div_ceil(size_of::<i32>()),
+            columns,
+            rows,
+            pixels * self.shape.m,
         ]
     }
 
-    /// Widens what `rows` output rows from `first` on touch, padding included.
-    fn widen(
+    /// Copies what output rows touch, `[first, rows]`, with what is around it.
+    fn copy<T: Copy>(
         &self,
         cpu: &CpuRun,
         image: &[u8],
-        first: usize,
-        rows: usize,
-        zero: i16,
-        to: &mut [i16],
+        [first, rows]: [usize; 2],
+        by: Conversion<T, impl Fn(&[u8], &mut [T]), impl Fn(u8) -> T>,
+        to: &mut [T],
     ) -> Result<()> {
         let w = &self.shape.window;
         let (c, plane) = (w.channels, w.y.input * w.x.input);
         let used = ((rows - 1) * w.y.stride + w.y.extent()) * self.width * c;
         let inside = w.x.input.min(self.width.saturating_sub(w.x.begin));
         let (used, slack) = to.split_at_mut(used);
-        slack.fill(0);
+        slack.fill(by.padding);
         for (i, row) in used.chunks_exact_mut(self.width * c).enumerate() {
             cpu.spend(self.width * c)?;
             let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);
             if y >= w.y.input {
-                row.fill(0);
+                row.fill(by.padding);
                 continue;
             }
             let (left, rest) = row.split_at_mut((w.x.begin * c).min(self.width * c));
             let (middle, right) = rest.split_at_mut(inside * c);
-            left.fill(0);
-            right.fill(0);
+            left.fill(by.padding);
+            right.fill(by.padding);
             if self.channels_last || c == 1 {
                 let from = &image[y * w.x.input * c..][..inside * c];
-                self.data.widen(self.isa, zero, from, middle);
+                (by.many)(from, middle);
                 continue;
             }
             for channel in 0..c {
                 let from = &image[channel * plane + y * w.x.input..][..inside];
                 let to = middle[channel..].iter_mut().step_by(c);
-                if self.data.signed {
-                    to.zip(from)
-                        .for_each(|(to, &b)| *to = i16::from(b as i8) - zero);
-                } else {
-                    to.zip(from).for_each(|(to, &b)| *to = i16::from(b) - zero);
-                }
+                to.zip(from).for_each(|(to, &b)| *to = (by.one)(b));
             }
         }
         Ok(())
     }
 
-    fn sums(&self, cpu: &CpuRun, input: &[i16], pixels: usize, sums: &mut [i32]) -> Result<()> {
-        let (s, starts) = (&self.shape, &self.starts[..pixels]);
+    /// Copies what output rows touch, `[first, rows]`, in the form in which it is multiplied.
+    fn strip(
+        &self,
+        cpu: &CpuRun,
+        image: &[u8],
+        rows: [usize; 2],
+        zero: i16,
+        to: &mut [i32],
+    ) -> Result<()> {
+        let (isa, data) = (self.isa, self.data);
+        match &self.bytewise {
+            Some(b) => {
+                let by = Conversion {
+                    padding: b.zero(zero),
+                    many: |from: &[u8], to: &mut [u8]| b.copy(isa, from, to),
+                    one: |x| b.byte(x),
+                };
+                self.copy(cpu, image, rows, by, bytemuck::cast_slice_mut(to))
+            }
+            None => {
+                let by = Conversion {
+                    padding: 0,
+                    many: |from: &[u8], to: &mut [i16]| data.widen(isa, zero, from, to),
+                    one: |x| data.number(x) - zero,
+                };
+                self.copy(cpu, image, rows, by, bytemuck::cast_slice_mut(to))
+            }
+        }
+    }
+
+    /// The sums of the pixels whose strip is `input`, with room for what is added to columns and rows.
+    fn sums(
+        &self,
+        cpu: &CpuRun,
+        zero: i16,
+        input: &[u8],
+        [columns, row_bias]: [&mut [i32]; 2],
+        sums: &mut [i32],
+    ) -> Result<()> {
+        let (s, form) = (&self.shape, form(self.bytewise.as_ref()));
+        let starts = &self.starts[..sums.len() / s.m];
         let last = starts.last().map_or(0, |&s| s as usize);
         // A tap of all groups takes all channels of its pixel.
         let reach = (self.runs.last()).map_or(0, |r| r.offset + r.len.max(s.window.channels));
-        assert!(last + reach + SLACK / 2 <= input.len() && sums.len() == pixels * s.m);
+        let room = input.len() / form.size();
+        assert!(last + reach + SLACK / 2 <= room && sums.len() == starts.len() * s.m);
         if self.depthwise {
             let weights: &[i32] = bytemuck::cast_slice(self.packed.as_slice());
             let pixels = Pixels {
-                input: input.as_ptr(),
+                input: input.as_ptr().cast(),
                 starts,
                 taps: &self.taps,
                 weights: weights.as_ptr(),
@@ -276,19 +349,33 @@ impl Convolution {
             // was found above; the weights were packed for this.
             return unsafe { depthwise::compute(cpu, self.isa, &pixels) };
         }
-        let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
+        let mut bias = self.bias.as_slice();
+        if let Some(bytewise) = &self.bytewise {
+            bytewise.column_bias(bias, zero, columns);
+            bias = columns;
+        }
         let (c, m) = (s.group_channels(), s.group_outputs());
-        let size = Panels::new(self.isa, m).words(&self.runs);
+        let size = Panels::new(self.isa, form, m).bytes(&self.runs);
+        let row_bias = match row_bias {
+            [] => row_bias,
+            all => &mut all[..starts.len()],
+        };
         for group in 0..s.groups {
+            let a = &input[group * c * form.size()..];
+            if let Some(bytewise) = &self.bytewise {
+                bytewise.row_bias(cpu, self.isa, a, starts, &self.runs, row_bias)?;
+            }
             let product = Product {
-                a: input[group * c..].as_ptr(),
+                form,
+                a: a.as_ptr(),
                 starts,
                 runs: &self.runs,
-                b: packed[group * size..][..size].as_ptr(),
+                b: self.packed.as_slice()[group * size..][..size].as_ptr(),
                 n: m,
                 c: sums[group * m..].as_mut_ptr(),
                 c_stride: s.m,
-                bias: self.bias[group * m..][..m].as_ptr(),
+                bias: bias[group * m..][..m].as_ptr(),
+                row_bias,
             };
             // SAFETY: the last run of the last pixel with the slack behind it is in the strip, as
             // was found above, for the last group too; weights and bias are there for `m` columns.
@@ -336,28 +423,29 @@ fn put<'a>(to: &mut [u8], size: usize, sums: impl Iterator<Item = &'a i32>) {
 
 impl Kernel for Convolution {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let [input, sums] = self.sizes();
-        let (w, size) = (&self.shape.window, input / 2 + sums);
+        let sizes = self.sizes();
+        let w = &self.shape.window;
         let (x, zero) = (io.input_bytes(0), self.data.zero(io));
         let output = Shared::new(io.output_bytes(0));
-        let scratch = io.thread_scratch::<i32>(size);
+        let scratch = io.thread_scratch::<i32>(sizes.iter().sum());
         let strips = self.strips * w.batch;
         let depth: usize = self.runs.iter().map(|r| r.len).sum();
         let products = (self.strip_rows * w.x.output * self.shape.m).saturating_mul(depth);
         let cost = self.isa.cost(products);
         io.cpu()
             .rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
-                let (strip, sums) = scratch.split_at_mut(input / 2);
-                let strip: &mut [i16] = bytemuck::cast_slice_mut(strip);
+                let (strip, rest) = scratch.split_at_mut(sizes[0]);
+                let (columns, rest) = rest.split_at_mut(sizes[1]);
+                let (row_bias, sums) = rest.split_at_mut(sizes[2]);
                 for index in piece {
                     let (image, first) =
                         (index / self.strips, index % self.strips * self.strip_rows);
                     let rows = self.strip_rows.min(w.y.output - first);
-                    let pixels = rows * w.x.output;
-                    let sums = &mut sums[..pixels * self.shape.m];
+                    let sums = &mut sums[..rows * w.x.output * self.shape.m];
                     let from = &x[image * w.image()..][..w.image()];
-                    self.widen(cpu, from, first, rows, zero, strip)?;
-                    self.sums(cpu, strip, pixels, sums)?;
+                    self.strip(cpu, from, [first, rows], zero, strip)?;
+                    let input = bytemuck::cast_slice(strip);
+                    self.sums(cpu, zero, input, [columns, row_bias], sums)?;
                     cpu.spend(4 * sums.len())?;
                     self.store(sums, image, first, output);
                 }
@@ -366,7 +454,10 @@ impl Kernel for Convolution {
     }
 
     fn scratch(&self) -> Scratch {
-        let [input, sums] = self.sizes();
-        Scratch::on_each_thread::<i32>((input / 2).saturating_add(sums))
+        let sizes = self.sizes();
+        let all = sizes
+            .iter()
+            .fold(0usize, |sum, &size| sum.saturating_add(size));
+        Scratch::on_each_thread::<i32>(all)
     }
 }

@@ -3,14 +3,14 @@
 use kilim_core::Result;
 use kilim_host::CpuRun;
 
-use crate::isa::{Isa, PairTask, Pairs};
+use crate::isa::{IntegerTask, Integers, Isa};
 
 /// Pixels that are computed together.
 const PIXELS: usize = 4;
 
 /// Channels filled up to whole vectors.
 pub(super) fn width(isa: Isa, channels: usize) -> usize {
-    channels.next_multiple_of(isa.pair_sizes().0)
+    channels.next_multiple_of(isa.integer_sizes().0)
 }
 
 /// Some pixels of a padded strip of `i16`.
@@ -39,17 +39,17 @@ pub(super) struct Pixels<'a> {
 /// `weights` and `bias` have the sizes said above; `output` is valid for writes of `channels` elements for each
 /// start.
 pub(super) unsafe fn compute(cpu: &CpuRun, isa: Isa, pixels: &Pixels) -> Result<()> {
-    isa.dispatch_pairs(Compute(pixels, cpu))
+    isa.dispatch_integers(Compute(pixels, cpu))
 }
 
 /// Exists only under the contract of [`compute`].
 struct Compute<'a>(&'a Pixels<'a>, &'a CpuRun<'a>);
 
-impl PairTask for Compute<'_> {
+impl IntegerTask for Compute<'_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) -> Result<()> {
+    fn run<P: Integers>(self, p: P) -> Result<()> {
         let count = self.0.starts.len();
         let whole = count - count % PIXELS;
         let pixel = self
@@ -77,7 +77,7 @@ impl PairTask for Compute<'_> {
 /// # Safety
 /// As for [`compute`].
 #[inline(always)]
-unsafe fn tile<P: Pairs, const N: usize>(p: P, pixels: &Pixels, first: usize) {
+unsafe fn tile<P: Integers, const N: usize>(p: P, pixels: &Pixels, first: usize) {
     let channels = pixels.channels;
     let width = channels.next_multiple_of(P::LANES);
     let mut inputs = [pixels.input; N];

@@ -4,7 +4,7 @@ use kilim_core::fixed::Factor;
 use kilim_core::ops::Requantize;
 
 use super::steps::Steps;
-use crate::isa::{Isa, PairTask, Pairs, Rescale};
+use crate::isa::{IntegerTask, Integers, Isa, Rescale};
 
 /// What becomes of a sum of each channel.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Finish {
     /// Turns rows of sums, one for each of `channels`, into the numbers of the output.
     pub(super) fn apply(&self, isa: Isa, channels: usize, sums: &mut [i32]) {
         if !matches!(self, Finish::Sum) {
-            isa.dispatch_pairs(Apply {
+            isa.dispatch_integers(Apply {
                 finish: self,
                 channels,
                 sums,
@@ -114,7 +114,7 @@ impl Finish {
             && let Some(by) = fixed.rescale(channels)
         {
             let (sums, to) = (&*sums, &mut *to);
-            if isa.dispatch_pairs(ToBytes { by, sums, to }) {
+            if isa.dispatch_integers(ToBytes { by, sums, to }) {
                 return;
             }
         }
@@ -131,11 +131,11 @@ struct ToBytes<'a> {
     to: &'a mut [u8],
 }
 
-impl PairTask for ToBytes<'_> {
+impl IntegerTask for ToBytes<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) -> bool {
+    fn run<P: Integers>(self, p: P) -> bool {
         p.rescale(&self.by, self.sums, self.to)
     }
 }
@@ -146,12 +146,12 @@ struct Apply<'a> {
     sums: &'a mut [i32],
 }
 
-impl PairTask for Apply<'_> {
+impl IntegerTask for Apply<'_> {
     type Output = ();
 
     // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) {
+    fn run<P: Integers>(self, _: P) {
         let rows = self.sums.chunks_exact_mut(self.channels);
         match self.finish {
             Finish::Sum => {}

@@ -6,7 +6,7 @@ use kilim_core::{DType, Result};
 
 use super::is_narrow;
 use super::steps::Steps;
-use crate::isa::{Isa, PairTask, Pairs, Simd, Task};
+use crate::isa::{IntegerTask, Integers, Isa, Simd, Task};
 use kilim_host::registry::KernelRegistry;
 use kilim_host::{CpuRun, Io, Kernel, by};
 
@@ -108,7 +108,7 @@ fn to_bytes(
     to: &mut [u8],
 ) -> Result<()> {
     cpu.rows(from.len(), by(to, 1), 2, |piece, to, _| {
-        isa.dispatch_pairs(ToBytes {
+        isa.dispatch_integers(ToBytes {
             from: &from[piece],
             scale,
             steps,
@@ -126,12 +126,12 @@ struct ToBytes<'a> {
     to: &'a mut [u8],
 }
 
-impl PairTask for ToBytes<'_> {
+impl IntegerTask for ToBytes<'_> {
     type Output = ();
 
     // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) {
+    fn run<P: Integers>(self, _: P) {
         for (to, &v) in self.to.iter_mut().zip(self.from) {
             *to = self.steps.nearest(v / self.scale) as u8;
         }

@@ -8,6 +8,7 @@ use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
+use super::bytewise::{Bytewise, form};
 use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply_split};
 use super::{Data, Places, SLACK, Terms, is_narrow};
@@ -58,24 +59,23 @@ pub(super) fn kernel(
     isa: Isa,
 ) -> Result<Box<dyn Kernel>> {
     let plan = plan.ok_or_else(|| unsupported("an integer product of this kind"))?;
-    let (n, panels) = (plan.n, Panels::new(isa, plan.n));
+    let (n, weights) = (plan.n, &plan.terms.weights);
+    let bytewise = Bytewise::of(isa, plan.terms.data, weights, n, |i| i % n);
+    let form = form(bytewise.as_ref());
+    let shift = bytewise.as_ref().map_or(0, |b| b.shift);
+    let panels = Panels::new(isa, form, n);
     let run = Run {
         offset: 0,
         len: plan.k,
     };
     let key = PackKey {
         kind: "integer matrix",
-        parameters: [isa.pair_sizes().0, 0, 0, 0],
+        parameters: [isa.integer_sizes().0, form.group(), 0, 0],
     };
     let packed = build.pack(node, plan.terms.place, key, |cpu| {
-        let mut bytes = AlignedBytes::zeroed(panels.words(&[run]) * size_of::<i16>())?;
-        let to = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        panels.pack(
-            cpu,
-            &[run],
-            |k, column| plan.terms.weights[k * n + column],
-            to,
-        )?;
+        let mut bytes = AlignedBytes::zeroed(panels.bytes(&[run]))?;
+        let weight = |k: usize, column: usize| weights[k * n + column] - shift;
+        panels.pack(cpu, &[run], weight, bytes.as_mut_slice())?;
         Ok(bytes)
     })?;
     Ok(Box::new(Matrices {
@@ -83,8 +83,9 @@ pub(super) fn kernel(
         starts: build.table((0..plan.m).map(|row| (row * plan.k) as u32), 1)?,
         run,
         n,
+        bytewise,
         packed,
-        bias: plan.terms.bias,
+        bias: plan.terms.bias.unwrap_or_default(),
         data: plan.terms.data,
         finish: plan.terms.finish,
     }))
@@ -95,69 +96,117 @@ struct Matrices {
     starts: Table<u32>,
     run: Run,
     n: usize,
+    bytewise: Option<Bytewise>,
     packed: Arc<AlignedBytes>,
-    bias: Option<Vec<i32>>,
+    /// As many as columns, or none.
+    bias: Vec<i32>,
     data: Data,
     finish: Finish,
 }
 
 impl Matrices {
-    /// Elements of A with room behind it, in `i32`, and of C where that is not the output.
-    fn sizes(&self) -> [usize; 2] {
+    /// Whether A is multiplied where it is: no group reaches over the end of a row.
+    fn takes_data(&self) -> bool {
+        let bytewise = self.bytewise.as_ref();
+        bytewise.is_some_and(|b| b.takes_data() && self.run.len % form(Some(b)).group() == 0)
+    }
+
+    /// Elements, in `i32`, of A with room behind it where it is not the input, of what is added to columns and to rows, and
+    /// of C where that is not the output.
+    fn sizes(&self) -> [usize; 4] {
         let m = self.starts.len();
+        let bytes = (m * self.run.len + SLACK) * form(self.bytewise.as_ref()).size();
+        let a = match self.takes_data() {
+            true => 0,
+            false => bytes.div_ceil(size_of::<i32>()),
+        };
+        let [columns, rows] = match &self.bytewise {
+            Some(bytewise) => [self.n, bytewise.row_biases(m)],
+            None => [0, 0],
+        };
         let sums = match self.finish {
             Finish::Sum => 0,
             _ => m.saturating_mul(self.n),
         };
-        [(m * self.run.len + SLACK).div_ceil(2), sums]
+        [a, columns, rows, sums]
     }
 }
 
 impl Kernel for Matrices {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let [a, c] = self.sizes();
-        let (a, mut sums) = io.scratch::<i32>(a + c).split_at_mut(a);
+        let sizes = self.sizes();
+        let (a, rest) = io.scratch::<i32>(sizes.iter().sum()).split_at_mut(sizes[0]);
+        let (columns, rest) = rest.split_at_mut(sizes[1]);
+        let (row_bias, mut sums) = rest.split_at_mut(sizes[2]);
         if let Finish::Sum = self.finish {
             sums = io.output(0);
         }
-        let a: &mut [i16] = bytemuck::cast_slice_mut(a);
         let zero = self.data.zero(io);
-        let (cpu, x) = (io.cpu(), io.input_bytes(0));
-        cpu.rows(x.len(), by(&mut a[..x.len()], 1), 1, |piece, a, _| {
-            self.data.widen(self.isa, zero, &x[piece], a);
-            Ok(())
-        })?;
-        let runs = [self.run];
-        let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
-        assert!(self.starts.len() * self.run.len < a.len());
-        assert!(self.starts.len() * self.n == sums.len());
-        let bias = self.bias.as_ref();
+        let (cpu, x, runs) = (io.cpu(), io.input_bytes(0), [self.run]);
+        let mut bias = self.bias.as_slice();
+        let a: &[u8] = match &self.bytewise {
+            None => {
+                let words: &mut [i16] = bytemuck::cast_slice_mut(a);
+                cpu.rows(x.len(), by(&mut words[..x.len()], 1), 1, |piece, a, _| {
+                    self.data.widen(self.isa, zero, &x[piece], a);
+                    Ok(())
+                })?;
+                bytemuck::cast_slice(words)
+            }
+            Some(bytewise) => {
+                let a: &[u8] = match self.takes_data() {
+                    true => x,
+                    false => {
+                        let bytes: &mut [u8] = bytemuck::cast_slice_mut(a);
+                        cpu.rows(x.len(), by(&mut bytes[..x.len()], 1), 1, |piece, a, _| {
+                            bytewise.copy(self.isa, &x[piece], a);
+                            Ok(())
+                        })?;
+                        bytes
+                    }
+                };
+                bytewise.column_bias(bias, zero, columns);
+                bias = columns;
+                bytewise.row_bias(cpu, self.isa, a, &self.starts, &runs, row_bias)?;
+                a
+            }
+        };
+        let form = form(self.bytewise.as_ref());
+        let m = self.starts.len();
+        let row = self.run.len.next_multiple_of(form.group());
+        assert!(((m - 1) * self.run.len + row) * form.size() <= a.len());
+        assert!(m * self.n == sums.len());
         let product = Product {
+            form,
             a: a.as_ptr(),
             starts: &self.starts,
             runs: &runs,
-            b: packed.as_ptr(),
+            b: self.packed.as_slice().as_ptr(),
             n: self.n,
             c: sums.as_mut_ptr(),
             c_stride: self.n,
-            bias: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
+            bias: match bias {
+                [] => std::ptr::null(),
+                bias => bias.as_ptr(),
+            },
+            row_bias,
         };
-        // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n` columns, and
-        // there is a bias for each column; C has `n` elements for each row.
+        // SAFETY: all rows are in A, each to the end of its last group; B is packed for one run of `n` columns, and there is
+        // a bias for each column; C has `n` elements for each row.
         unsafe { multiply_split(cpu, self.isa, &product)? };
         if let Finish::Sum = self.finish {
             return Ok(());
         }
-        let (rows, n) = (self.starts.len(), self.n);
+        let n = self.n;
         let both = (by(sums, n), by(io.output_bytes(0), n));
-        cpu.rows(rows, both, n.saturating_mul(4), |_, (sums, to), _| {
+        cpu.rows(m, both, n.saturating_mul(4), |_, (sums, to), _| {
             self.finish.bytes(self.isa, n, sums, to);
             Ok(())
         })
     }
 
     fn scratch(&self) -> Scratch {
-        let [a, c] = self.sizes();
-        Scratch::of::<i32>(a.saturating_add(c))
+        let sizes = self.sizes();
+        Scratch::of::<i32>(sizes.iter().fold(0, |sum, &size| sum.saturating_add(size)))
     }
 }

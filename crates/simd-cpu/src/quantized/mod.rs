@@ -1,7 +1,9 @@
-//! Quantised arithmetic in fixed point, and products and convolutions of 8-bit integers with constant weights: bytes are widened to `i16`
-//! without their zero points, products summed in `i32`, and sums scaled or quantised again. Nothing is
-//! rounded on the way, so that all instruction sets give the same bytes.
+//! Quantised arithmetic in fixed point, and products and convolutions of 8-bit integers with constant weights. Bytes
+//! are multiplied as they are where the machine does so exactly and the weights fit, else widened to `i16` without their zero
+//! points; products are summed in `i32`, and sums scaled or quantised again. Nothing is rounded on the way, so that all
+//! instruction sets give the same bytes.
 
+mod bytewise;
 mod conv;
 mod depthwise;
 mod finish;
@@ -25,7 +27,7 @@ use kilim_core::ops::{
 
 use self::finish::{Finish, Fixed};
 use self::steps::Steps;
-use super::isa::{Isa, PairTask, Pairs};
+use super::isa::{IntegerTask, Integers, Isa};
 use kilim_host::Io;
 use kilim_host::registry::{KernelRegistry, any};
 use kilim_host::rules;
@@ -264,19 +266,21 @@ impl Data {
     }
 
     fn zero(&self, io: &Io) -> i16 {
-        self.zero.unwrap_or_else(|| {
-            let byte = io.input_bytes(self.zero_input)[0];
-            if self.signed {
-                (byte as i8).into()
-            } else {
-                byte.into()
-            }
-        })
+        self.zero
+            .unwrap_or_else(|| self.number(io.input_bytes(self.zero_input)[0]))
+    }
+
+    #[inline(always)]
+    fn number(&self, byte: u8) -> i16 {
+        match self.signed {
+            true => (byte as i8).into(),
+            false => byte.into(),
+        }
     }
 
     /// Widens bytes and takes off their zero point.
     fn widen(&self, isa: Isa, zero: i16, from: &[u8], to: &mut [i16]) {
-        isa.dispatch_pairs(Widen {
+        isa.dispatch_integers(Widen {
             signed: self.signed,
             zero,
             from,
@@ -292,12 +296,12 @@ struct Widen<'a> {
     to: &'a mut [i16],
 }
 
-impl PairTask for Widen<'_> {
+impl IntegerTask for Widen<'_> {
     type Output = ();
 
     // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) {
+    fn run<P: Integers>(self, _: P) {
         let both = self.to.iter_mut().zip(self.from);
         if self.signed {
             both.for_each(|(to, &from)| *to = i16::from(from as i8) - self.zero);

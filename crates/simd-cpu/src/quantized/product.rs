@@ -1,31 +1,52 @@
-//! Matrix products of `i16`, in sums of `i32`: tiles over rows of A, which are read where they are,
-//! and panels of packed B. Columns of A are multiplied in pairs.
+//! Matrix products of small integers, in sums of `i32`: tiles over rows of A, which are read where they are, and panels of
+//! packed B. Columns of A are multiplied in groups of 32 bits: two `i16`, or four bytes.
 
 use std::ops::Range;
 
 use kilim_core::Result;
 use kilim_host::CpuRun;
 
-use crate::isa::{Isa, PairTask, Pairs};
+use crate::isa::{Fours, IntegerTask, Integers, Isa};
 use crate::memory::share;
 
-/// A run of elements of a row of A, `offset` behind the row's beginning, in pairs. Where the run is
-/// odd, the last pair's second element is whatever comes next; its weights are zero.
+/// What A and B are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Form {
+    /// `i16`.
+    Words,
+    /// Bytes: those of B are signed, those of A as [`Fours::signed_data`] says.
+    Bytes(Fours),
+}
+
+impl Form {
+    /// Numbers of a group, those that are multiplied together.
+    pub(super) fn group(self) -> usize {
+        match self {
+            Form::Words => 2,
+            Form::Bytes(_) => 4,
+        }
+    }
+
+    /// Bytes of a number.
+    pub(super) fn size(self) -> usize {
+        GROUP_BYTES / self.group()
+    }
+}
+
+/// Bytes of a group of numbers.
+const GROUP_BYTES: usize = 4;
+
+/// A run of elements of a row of A, `offset` behind the row's beginning, in groups. Where they do not fill the last group,
+/// the rest of it is whatever comes next; its weights are zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Run {
     pub offset: usize,
     pub len: usize,
 }
 
-impl Run {
-    pub(super) fn pairs(self) -> usize {
-        self.len.div_ceil(2)
-    }
-}
-
-/// Pairs of all runs.
-pub(super) fn depth(runs: &[Run]) -> usize {
-    runs.iter().map(|r| r.pairs()).sum()
+/// Groups of all runs.
+pub(super) fn depth(runs: &[Run], group: usize) -> usize {
+    runs.iter().map(|r| r.len.div_ceil(group)).sum()
 }
 
 /// The shape of packed B: panels as wide as a tile or narrower, all about as wide.
@@ -33,13 +54,19 @@ pub(super) fn depth(runs: &[Run]) -> usize {
 pub(super) struct Panels {
     lanes: usize,
     vectors: usize,
+    group: usize,
     n: usize,
 }
 
 impl Panels {
-    pub(super) fn new(isa: Isa, n: usize) -> Panels {
-        let (lanes, vectors) = isa.pair_sizes();
-        Panels { lanes, vectors, n }
+    pub(super) fn new(isa: Isa, form: Form, n: usize) -> Panels {
+        let (lanes, vectors) = isa.integer_sizes();
+        Panels {
+            lanes,
+            vectors,
+            group: form.group(),
+            n,
+        }
     }
 
     /// The first column of each panel, and its vectors.
@@ -52,12 +79,12 @@ impl Panels {
         })
     }
 
-    /// `i16` that a matrix with `runs` takes.
-    pub(super) fn words(self, runs: &[Run]) -> usize {
-        2 * depth(runs) * self.n.next_multiple_of(self.lanes)
+    /// Bytes that a matrix with `runs` takes.
+    pub(super) fn bytes(self, runs: &[Run]) -> usize {
+        GROUP_BYTES * depth(runs, self.group) * self.n.next_multiple_of(self.lanes)
     }
 
-    /// Packs a matrix: element (k, n) is `weight(k, n)`, rows in the order of the runs.
+    /// Packs a matrix: element (k, n) is `weight(k, n)`, rows in the order of the runs. Bytes have its lower bits.
     ///
     /// # Errors
     /// `Aborted` where the building is to stop.
@@ -66,21 +93,26 @@ impl Panels {
         cpu: &CpuRun,
         runs: &[Run],
         weight: impl Fn(usize, usize) -> i16,
-        to: &mut [i16],
+        to: &mut [u8],
     ) -> Result<()> {
-        let mut out = to.chunks_exact_mut(2);
+        let size = GROUP_BYTES / self.group;
+        let mut out = to.chunks_exact_mut(size);
         for (first, vectors) in self.each() {
             let columns = vectors * self.lanes;
             let mut row = 0;
             for run in runs {
-                for pair in 0..run.pairs() {
-                    cpu.spend(4 * columns)?;
-                    for (n, out) in (first..first + columns).zip(&mut out) {
-                        let of = |k: usize| match n < self.n && k < run.len {
+                for group in 0..run.len.div_ceil(self.group) {
+                    cpu.spend(2 * self.group * columns)?;
+                    let steps = (first..first + columns).flat_map(|n| {
+                        let first = group * self.group;
+                        (first..first + self.group).map(move |k| (k, n))
+                    });
+                    for ((k, n), out) in steps.zip(&mut out) {
+                        let number = match n < self.n && k < run.len {
                             true => weight(row + k, n),
                             false => 0,
                         };
-                        out.copy_from_slice(&[of(2 * pair), of(2 * pair + 1)]);
+                        out.copy_from_slice(&number.to_le_bytes()[..size]);
                     }
                 }
                 row += run.len;
@@ -90,21 +122,24 @@ impl Panels {
     }
 }
 
-/// `C = A B + bias`, pointers and sizes.
+/// `C = A B + bias + row bias`, pointers and sizes.
 #[derive(Clone, Copy)]
 pub(super) struct Product<'a> {
-    pub a: *const i16,
-    /// Where each row of A begins.
+    pub form: Form,
+    pub a: *const u8,
+    /// Where each row of A begins, in elements.
     pub starts: &'a [u32],
     pub runs: &'a [Run],
     /// Packed for the instruction set.
-    pub b: *const i16,
+    pub b: *const u8,
     pub n: usize,
     pub c: *mut i32,
     /// Elements from a row of C to the next.
     pub c_stride: usize,
     /// `n` elements or null.
     pub bias: *const i32,
+    /// An element for each row or none.
+    pub row_bias: &'a [i32],
 }
 
 // SAFETY: the pointers are used under the contract of `multiply`, which speaks of the memory.
@@ -116,15 +151,33 @@ unsafe impl Sync for Product<'_> {}
 /// Computes all rows of a product.
 ///
 /// # Safety
-/// From each of `starts` on, `a` is valid for reads of all runs, and of one more element where a run
-/// is odd; `b` holds `n` columns packed for `isa` and the runs; `bias` is null or valid for `n` reads;
-/// `c` is valid for writes of `n` elements at each multiple of `c_stride`, one for each start.
+/// From each of `starts` on, `a` is valid for reads of all runs, each to the end of its last group; `b` holds `n` columns
+/// packed for `isa`, the form and the runs; `bias` is null or valid for `n` reads; `c` is valid for writes of `n` elements
+/// at each multiple of `c_stride`, one for each start.
 pub(super) unsafe fn multiply(cpu: &CpuRun, isa: Isa, product: &Product) -> Result<()> {
-    isa.dispatch_pairs(Multiply {
+    // SAFETY: the contract is the same.
+    unsafe { multiply_panels(cpu, isa, product, 0..usize::MAX) }
+}
+
+/// [`multiply`] for some of the panels, as far as there are any.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn multiply_panels(
+    cpu: &CpuRun,
+    isa: Isa,
+    product: &Product,
+    panels: Range<usize>,
+) -> Result<()> {
+    let task = Multiply {
         product,
         cpu,
-        panels: 0..usize::MAX,
-    })
+        panels,
+    };
+    match product.form {
+        Form::Words => isa.dispatch_integers(task),
+        Form::Bytes(fours) => fours.dispatch(task),
+    }
 }
 
 /// [`multiply`] on several threads: blocks of rows where there are enough of them, else panels.
@@ -132,17 +185,21 @@ pub(super) unsafe fn multiply(cpu: &CpuRun, isa: Isa, product: &Product) -> Resu
 /// # Safety
 /// As for [`multiply`].
 pub(super) unsafe fn multiply_split(cpu: &CpuRun, isa: Isa, product: &Product) -> Result<()> {
-    let (lanes, vectors) = isa.pair_sizes();
-    let pairs = depth(product.runs);
+    let (lanes, vectors) = isa.integer_sizes();
+    let groups = depth(product.runs, product.form.group());
     let panels = product.n.div_ceil(lanes).div_ceil(vectors);
     let rows = product.starts.len();
     let blocks = rows.div_ceil(BLOCK);
     if blocks >= cpu.threads() {
-        let cost = pairs.saturating_mul(BLOCK * vectors * panels);
+        let cost = groups.saturating_mul(BLOCK * vectors * panels);
         return cpu.split(blocks, cost, |some, cpu| {
             let rows = some.start * BLOCK..rows.min(some.end * BLOCK);
             let part = Product {
                 c: product.c.wrapping_add(rows.start * product.c_stride),
+                row_bias: match product.row_bias {
+                    [] => &[],
+                    all => &all[rows.clone()],
+                },
                 starts: &product.starts[rows],
                 ..*product
             };
@@ -150,13 +207,10 @@ pub(super) unsafe fn multiply_split(cpu: &CpuRun, isa: Isa, product: &Product) -
             unsafe { multiply(cpu, isa, &part) }
         });
     }
-    let cost = pairs.saturating_mul(rows * vectors);
+    let cost = groups.saturating_mul(rows * vectors);
     cpu.split(panels, cost, |panels, cpu| {
-        isa.dispatch_pairs(Multiply {
-            product,
-            cpu,
-            panels,
-        })
+        // SAFETY: the contract is the same.
+        unsafe { multiply_panels(cpu, isa, product, panels) }
     })
 }
 
@@ -171,36 +225,37 @@ struct Multiply<'a> {
     panels: Range<usize>,
 }
 
-impl PairTask for Multiply<'_> {
+impl IntegerTask for Multiply<'_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) -> Result<()> {
+    fn run<I: Integers>(self, v: I) -> Result<()> {
         let Multiply {
             product,
             cpu,
             panels: some,
         } = self;
         let panels = Panels {
-            lanes: P::LANES,
-            vectors: P::TILE_VECTORS,
+            lanes: I::LANES,
+            vectors: I::TILE_VECTORS,
+            group: I::GROUP,
             n: product.n,
         };
-        let pairs = depth(product.runs);
+        let groups = depth(product.runs, I::GROUP);
         let rows = product.starts.len();
         for (column, vectors) in panels.each().skip(some.start).take(some.len()) {
-            let b = product.b.wrapping_add(2 * pairs * column);
-            let tiles = rows.div_ceil(P::tile_rows(vectors));
+            let b = product.b.wrapping_add(GROUP_BYTES * groups * column);
+            let tiles = rows.div_ceil(I::tile_rows(vectors));
             for t in 0..tiles {
                 let part = share(rows, tiles, t);
                 // A multiplication of two vectors takes about an operation.
-                cpu.spend(part.len() * pairs * vectors)?;
+                cpu.spend(part.len() * groups * vectors)?;
                 macro_rules! of_size {
                     ($vectors:literal: $($rows:literal),*) => {
                         match part.len() {
                             // SAFETY: the contract of `multiply`; rows and columns are inside.
-                            $($rows if $rows <= P::tile_rows($vectors) => unsafe {
-                                tile::<P, $rows, $vectors>(p, product, b, part.start, column)
+                            $($rows if $rows <= I::tile_rows($vectors) => unsafe {
+                                tile::<I, $rows, $vectors>(v, product, b, part.start, column)
                             },)*
                             _ => {}
                         }
@@ -209,7 +264,7 @@ impl PairTask for Multiply<'_> {
                 match vectors {
                     1 => of_size!(1: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
                     2 => of_size!(2: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
-                    3 if P::TILE_VECTORS > 2 => of_size!(3: 1, 2, 3, 4),
+                    3 if I::TILE_VECTORS > 2 => of_size!(3: 1, 2, 3, 4),
                     _ => {}
                 }
             }
@@ -228,77 +283,83 @@ impl PairTask for Multiply<'_> {
     clippy::needless_range_loop,
     reason = "an index counts several arrays, all unrolled"
 )]
-unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
-    p: P,
+unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
+    v: I,
     product: &Product,
-    mut b: *const i16,
+    mut b: *const u8,
     row: usize,
     column: usize,
 ) {
+    let size = GROUP_BYTES / I::GROUP;
     let mut starts = [product.a; ROWS];
     for (start, &offset) in starts.iter_mut().zip(&product.starts[row..]) {
-        *start = start.wrapping_add(offset as usize);
+        *start = start.wrapping_add(offset as usize * size);
     }
-    let mut sums = [[p.splat(0); VECTORS]; ROWS];
+    let mut sums = [[v.splat(0); VECTORS]; ROWS];
     for run in product.runs {
-        let mut a = starts.map(|a| a.wrapping_add(run.offset));
+        let mut a = starts.map(|a| a.wrapping_add(run.offset * size));
         // One step at a time: the compiler would mix two, for which browsers lack registers.
-        for _ in 0..run.pairs() {
-            // SAFETY: the pair is in the run or one element behind it; the panel has as many rows.
-            unsafe { step(p, &a, b, &mut sums) }
-            a = a.map(|a| a.wrapping_add(2));
-            b = b.wrapping_add(2 * VECTORS * P::LANES);
+        for _ in 0..run.len.div_ceil(I::GROUP) {
+            // SAFETY: the group is in the run or ends behind it; the panel has as many rows.
+            unsafe { step(v, &a, b, &mut sums) }
+            a = a.map(|a| a.wrapping_add(GROUP_BYTES));
+            b = b.wrapping_add(GROUP_BYTES * VECTORS * I::LANES);
+        }
+    }
+    if !product.row_bias.is_empty() {
+        for (sums, &bias) in sums.iter_mut().zip(&product.row_bias[row..]) {
+            *sums = sums.map(|sum| v.add(sum, v.splat(bias)));
         }
     }
     let corner = row * product.c_stride + column;
     // SAFETY: the columns are inside of C and of the bias.
     unsafe {
-        if product.n - column >= VECTORS * P::LANES {
-            let mut bias = [p.splat(0); VECTORS];
+        if product.n - column >= VECTORS * I::LANES {
+            let mut bias = [v.splat(0); VECTORS];
             if !product.bias.is_null() {
                 for j in 0..VECTORS {
-                    bias[j] = p.load(product.bias.add(column + j * P::LANES));
+                    bias[j] = v.load(product.bias.add(column + j * I::LANES));
                 }
             }
             for i in 0..ROWS {
                 let c = product.c.add(corner + i * product.c_stride);
                 for j in 0..VECTORS {
-                    p.store(c.add(j * P::LANES), p.add(sums[i][j], bias[j]));
+                    v.store(c.add(j * I::LANES), v.add(sums[i][j], bias[j]));
                 }
             }
         } else {
             // A copy: what is passed by address does not stay in registers.
             let rest = sums;
-            edge(p, product, corner, column, &rest);
+            edge(v, product, corner, column, &rest);
         }
     }
 }
 
-/// Adds the products of a pair of each row and the columns.
+/// Adds the products of a group of each row and the columns.
 ///
 /// # Safety
-/// A pair is at each of `a`, `VECTORS` vectors of them at `b`.
+/// A group is at each of `a`, `VECTORS` vectors of them at `b`.
 #[inline(always)]
 #[expect(
     clippy::needless_range_loop,
     reason = "an index counts several arrays, all unrolled"
 )]
-unsafe fn step<P: Pairs, const ROWS: usize, const VECTORS: usize>(
-    p: P,
-    a: &[*const i16; ROWS],
-    b: *const i16,
-    sums: &mut [[P::V; VECTORS]; ROWS],
+unsafe fn step<I: Integers, const ROWS: usize, const VECTORS: usize>(
+    v: I,
+    a: &[*const u8; ROWS],
+    b: *const u8,
+    sums: &mut [[I::V; VECTORS]; ROWS],
 ) {
-    let mut columns = [p.splat(0); VECTORS];
+    let mut columns = [v.splat(0); VECTORS];
     for j in 0..VECTORS {
-        // SAFETY: `VECTORS` vectors of pairs are at `b`.
-        columns[j] = unsafe { p.load(b.add(2 * j * P::LANES).cast()) };
+        // SAFETY: `VECTORS` vectors of groups are at `b`.
+        columns[j] = unsafe { v.load(b.add(GROUP_BYTES * j * I::LANES).cast()) };
     }
     for i in 0..ROWS {
-        // SAFETY: a pair of `i16` is at each of `a`.
-        let x = p.splat(unsafe { a[i].cast::<i32>().read_unaligned() });
+        // SAFETY: a group is at each of `a`.
+        let x = v.splat(unsafe { a[i].cast::<i32>().read_unaligned() });
         for j in 0..VECTORS {
-            sums[i][j] = p.dot(x, columns[j], sums[i][j]);
+            sums[i][j] = v.dot(x, columns[j], sums[i][j]);
         }
     }
 }
@@ -309,19 +370,19 @@ unsafe fn step<P: Pairs, const ROWS: usize, const VECTORS: usize>(
 /// The columns from `column` on are inside of the bias, and of C, where the tile begins at `corner`.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn edge<P: Pairs, const VECTORS: usize>(
-    p: P,
+unsafe fn edge<I: Integers, const VECTORS: usize>(
+    v: I,
     product: &Product,
     corner: usize,
     column: usize,
-    sums: &[[P::V; VECTORS]],
+    sums: &[[I::V; VECTORS]],
 ) {
     let count = product.n - column;
     for (i, sums) in sums.iter().enumerate() {
         let mut row = [0; 32];
         for (j, &sum) in sums.iter().enumerate() {
             // SAFETY: a row of a tile has no more than 32 elements.
-            unsafe { p.store(row.as_mut_ptr().add(j * P::LANES), sum) };
+            unsafe { v.store(row.as_mut_ptr().add(j * I::LANES), sum) };
         }
         for (k, &sum) in row.iter().take(count).enumerate() {
             // SAFETY: `column + k` is below the columns of the bias and of C, and C has the tile's rows from `corner`

@@ -10,7 +10,7 @@ use kilim_core::error::unsupported;
 use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
-use crate::isa::{Isa, PairTask, Pairs};
+use crate::isa::{IntegerTask, Integers, Isa};
 use kilim_host::{Build, Io, Kernel, Scratch, Table, by};
 
 /// Bytes, and the numbers in which TFLite weights them.
@@ -177,7 +177,7 @@ impl<T: Sampled> Kernel for Bilinear<T> {
                 for (row, to) in piece.zip(to.chunks_exact_mut(size)) {
                     let image = &from[row / self.y.len() * self.image..][..self.image];
                     let y = &self.y[row % self.y.len()];
-                    self.isa.dispatch_pairs(Row {
+                    self.isa.dispatch_integers(Row {
                         kernel: self,
                         upper: &image[y.lower * self.row..][..self.row],
                         lower: &image[y.upper * self.row..][..self.row],
@@ -208,13 +208,13 @@ struct Row<'a, T: Sampled> {
     to: &'a mut [T],
 }
 
-impl<T: Sampled> PairTask for Row<'_, T> {
+impl<T: Sampled> IntegerTask for Row<'_, T> {
     type Output = ();
 
     // Written without vectors: the compiler makes them for each instruction set. Products and sums of
     // float32 are in TFLite's order.
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) {
+    fn run<P: Integers>(self, _: P) {
         let Bilinear { x, channels, .. } = self.kernel;
         let (upper, lower) = self.weighted.split_at_mut(self.upper.len());
         for (to, from) in upper.iter_mut().zip(self.upper) {

@@ -52,51 +52,95 @@ fn reference(
 
 #[test]
 fn matrices() {
-    for (m, k, n, za) in [
-        (1, 7, 5, 131i32),
-        (6, 64, 33, 0),
-        (3, 1000, 20, 255),
-        (13, 9, 47, 128),
-        (5, 1, 50, 255),
-        (12, 2, 36, 1),
-    ] {
-        let (a, b) = (bytes(m * k, 1), bytes(k * n, 2));
-        let zb = bytes(n, 3);
-        let want: Vec<i32> = (0..m * n)
-            .map(|i| {
-                let (row, column) = (i / n, i % n);
-                let term = |x: usize| {
-                    (i32::from(a[row * k + x]) - za)
-                        * (i32::from(b[x * n + column] as i8) - i32::from(zb[column] as i8))
-                };
-                (0..k).map(term).sum()
-            })
-            .collect();
-        let signed = |v: &[u8]| v.iter().map(|&b| b as i8).collect::<Vec<_>>();
-        let (a, b) = (tensor(&[m, k], &a), tensor(&[k, n], &signed(&b)));
-        let (za, zb) = (tensor(&[], &[za as u8]), tensor(&[n], &signed(&zb)));
-        let inputs = [Some(&a), Some(&b), Some(&za), Some(&zb)];
-        for isa in Isa::available() {
-            let output = TensorSpec::new(DType::I32, &[m, n]);
-            let got = run(&MatMulInteger::default(), &inputs, output, |node, build| {
-                matmul::kernel(
-                    matmul::Plan::of(Activation::None, None, node, &Places::INTEGER),
-                    node,
-                    build,
-                    isa,
-                )
-            });
-            assert_eq!(
-                got.as_slice::<i32>().expect("int32"),
-                want,
-                "{m} {k} {n} {isa:?}"
-            );
+    // The zero points of the weights: one for each column, which leave numbers of nine bits, one that does, and none.
+    for zeros in [1, 0, 2] {
+        for (m, k, n, za) in [
+            (1, 7, 5, 131i32),
+            (6, 64, 33, 0),
+            (3, 1000, 20, 255),
+            (13, 9, 47, 128),
+            (5, 1, 50, 255),
+            (12, 2, 36, 1),
+        ] {
+            for signed in [false, true] {
+                matrix([m, k, n], za, zeros, signed);
+            }
         }
+    }
+}
+
+/// A product with `zeros` zero points for columns: one for each if there are two, all the same if there is one.
+fn matrix([m, k, n]: [usize; 3], za: i32, zeros: usize, signed: bool) {
+    let (a, b) = (bytes(m * k, 1), bytes(k * n, 2));
+    let zb = match zeros {
+        0 => vec![0],
+        1 => vec![101],
+        _ => bytes(n, 3),
+    };
+    let number = |byte: u8| {
+        if signed {
+            i32::from(byte as i8)
+        } else {
+            byte.into()
+        }
+    };
+    let want: Vec<i32> = (0..m * n)
+        .map(|i| {
+            let (row, column) = (i / n, i % n);
+            let zero = number(zb[column % zb.len()]);
+            let term = |x: usize| {
+                (number(a[row * k + x]) - number(za as u8)) * (number(b[x * n + column]) - zero)
+            };
+            (0..k).map(term).sum()
+        })
+        .collect();
+    let make = |shape: &[usize], v: &[u8]| match signed {
+        true => tensor(shape, &v.iter().map(|&b| b as i8).collect::<Vec<_>>()),
+        false => tensor(shape, v),
+    };
+    let (a, b) = (make(&[m, k], &a), make(&[k, n], &b));
+    let za = make(&[], &[za as u8]);
+    let zb = match zb.len() {
+        1 => make(&[], &zb),
+        _ => make(&[n], &zb),
+    };
+    let inputs = [Some(&a), Some(&b), Some(&za), Some(&zb)];
+    for isa in Isa::available() {
+        let output = TensorSpec::new(DType::I32, &[m, n]);
+        let got = run(&MatMulInteger::default(), &inputs, output, |node, build| {
+            matmul::kernel(
+                matmul::Plan::of(Activation::None, None, node, &Places::INTEGER),
+                node,
+                build,
+                isa,
+            )
+        });
+        assert_eq!(
+            got.as_slice::<i32>().expect("int32"),
+            want,
+            "{m} {k} {n}, {zeros} zero points, {isa:?}"
+        );
     }
 }
 
 #[test]
 fn convolutions() {
+    // Signed data, and weights that are unsigned with a zero point and take nine bits without it.
+    for [signed_data, unsigned_weights] in [[false, false], [true, false], [false, true]] {
+        convolve(signed_data, unsigned_weights);
+    }
+}
+
+fn convolve(signed_data: bool, unsigned_weights: bool) {
+    let number = |byte: u8, signed: bool| match signed {
+        true => i64::from(byte as i8),
+        false => byte.into(),
+    };
+    let make = |shape: &[usize], v: &[u8], signed: bool| match signed {
+        true => tensor(shape, &v.iter().map(|&b| b as i8).collect::<Vec<_>>()),
+        false => tensor(shape, v),
+    };
+    let zw = if unsigned_weights { 101u8 } else { 0 };
     for (channels_last, groups, c, m, padded) in [
         (false, 1, 3, 10, 1),
         (true, 1, 8, 9, 0),
@@ -107,10 +151,7 @@ fn convolutions() {
         let (h, w, k) = (7, 9, 3);
         let (oh, ow) = (h + 2 * padded - 2, w + 2 * padded - 2);
         let x = bytes(2 * h * w * c, 1);
-        let weights: Vec<i8> = bytes(m * c / groups * k * k, 2)
-            .iter()
-            .map(|&b| b as i8)
-            .collect();
+        let weights = bytes(m * c / groups * k * k, 2);
         let bias: Vec<i32> = (0..m as i32).map(|i| i * 1000 - 3000).collect();
         let scales: Vec<f32> = (0..m).map(|i| 0.001 * (i + 1) as f32).collect();
         let at = |n: usize, y: usize, x: usize, ch: usize| {
@@ -121,7 +162,7 @@ fn convolutions() {
             }
         };
         let (zx, zy) = (120u8, 7u8);
-        let mut want = vec![0u8; 2 * oh * ow * m];
+        let mut want = vec![0.0; 2 * oh * ow * m];
         for i in 0..want.len() {
             let (rest, o) = (i / m, i % m);
             let (n, oy, ox) = (rest / ow / oh, rest / ow % oh, rest % ow);
@@ -134,16 +175,17 @@ fn convolutions() {
                 if y < h && xx < w {
                     let v = x[at(n, y, xx, o / (m / groups) * (c / groups) + ch)];
                     let weight = weights[((o * (c / groups) + ch) * k + ky) * k + kx];
-                    sum += (i64::from(v) - i64::from(zx)) * i64::from(weight);
+                    sum += (number(v, signed_data) - number(zx, signed_data))
+                        * (number(weight, !unsigned_weights) - i64::from(zw));
                 }
             }
-            let v = (sum as f64 * 0.02 * f64::from(scales[o]) / 0.5).round_ties_even();
+            let v = sum as f64 * 0.02 * f64::from(scales[o]) / 0.5;
             let to = if channels_last {
                 i
             } else {
                 ((n * m + o) * oh + oy) * ow + ox
             };
-            want[to] = (v + f64::from(zy)).clamp(0.0, 255.0) as u8;
+            want[to] = (v + f64::from(zy)).clamp(0.0, 255.0);
         }
         let shape = |n, h, w, c| {
             if channels_last {
@@ -162,15 +204,15 @@ fn convolutions() {
                 activation: Activation::None,
             },
         };
-        let x = tensor(&shape(2, h, w, c), &x);
-        let weights = tensor(&[m, c / groups, k, k], &weights);
+        let x = make(&shape(2, h, w, c), &x, signed_data);
+        let weights = make(&[m, c / groups, k, k], &weights, !unsigned_weights);
         let inputs = [
             x,
             tensor(&[], &[0.02f32]),
-            tensor(&[], &[zx]),
+            make(&[], &[zx], signed_data),
             weights,
             tensor(&[m], &scales),
-            tensor(&[], &[0i8]),
+            make(&[], &[zw], !unsigned_weights),
             tensor(&[], &[0.5f32]),
             tensor(&[], &[zy]),
             tensor(&[m], &bias),
@@ -187,8 +229,14 @@ fn convolutions() {
                 )
             });
             let got = got.as_slice::<u8>().expect("uint8");
-            let off = got.iter().zip(&want).filter(|(g, w)| g != w).count();
-            assert_eq!(off, 0, "{channels_last} {groups} {isa:?}: {off} differ");
+            // What lies in the middle between two numbers may become either: factors are `float32`.
+            let both = got.iter().zip(&want);
+            let off = both.filter(|&(&g, w)| (f64::from(g) - w).abs() > 0.5001);
+            let off = off.count();
+            assert_eq!(
+                off, 0,
+                "{channels_last} {groups} {signed_data} {zw} {isa:?}: {off} differ"
+            );
         }
     }
 }

@@ -12,6 +12,7 @@ use kilim_core::{InferContext, Operator, Result, Tensor};
 use serde::Serialize;
 
 use super::shapes::{Layer, Shape};
+use crate::isa::Isa;
 
 /// What multiplies and adds in the SIMD kernels for a node: the loop that its peak is measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +24,16 @@ pub enum Arithmetic {
     Int16,
     /// Four products of bytes, one of them of four bits, added to `int32`.
     Int8,
+}
+
+impl Arithmetic {
+    /// That of products of bytes whose weights take all bits.
+    fn of_bytes() -> Arithmetic {
+        match Isa::best().fours() {
+            Some(_) => Arithmetic::Int8,
+            None => Arithmetic::Int16,
+        }
+    }
 }
 
 /// A node with what it computes on.
@@ -103,7 +114,7 @@ impl Shape {
                 MatMulInteger::default(),
                 &[bytes(&[m, k])?],
                 &[signed(&[k, n])?, scalar(128u8)?, scalar(0i8)?],
-                Arithmetic::Int16,
+                Arithmetic::of_bytes(),
             ),
             Shape::Packed { sizes, int8 } => packed(sizes, int8),
             Shape::Convolution(layer) => Case::new(
@@ -155,7 +166,7 @@ fn integer_convolution(layer: Layer) -> Result<Case> {
             scalar(0.5f32)?,
             scalar(128u8)?,
         ],
-        Arithmetic::Int16,
+        Arithmetic::of_bytes(),
     )
 }
 

@@ -8,7 +8,7 @@ use kilim_host::{CpuRun, Threads};
 use serde::Serialize;
 
 use super::case::Arithmetic;
-use crate::isa::{ByteTask, Bytes, Isa, PairTask, Pairs, Simd, Task};
+use crate::isa::{ByteTask, Bytes, IntegerTask, Integers, Isa, Simd, Task};
 
 /// Sums that do not wait for each other: as many as hide the time that an addition takes, two a cycle of at most six
 /// cycles, and as find room in 16 registers beside two operands.
@@ -82,7 +82,7 @@ impl Peaks {
             threads: threads.count(),
             instructions: isa.name(),
             float32: in_loops(isa.lanes(), &|| isa.dispatch(Loop))?,
-            int16: in_loops(2 * isa.pair_sizes().0, &|| isa.dispatch_pairs(Loop))?,
+            int16: in_loops(2 * isa.integer_sizes().0, &|| isa.dispatch_integers(Loop))?,
             int8: in_loops(isa.vector_bytes(), &|| isa.dispatch_bytes(Loop))?,
             memory: bandwidth(&cpu, isa, clock)?,
         })
@@ -153,11 +153,11 @@ impl Task for Loop {
     }
 }
 
-impl PairTask for Loop {
+impl IntegerTask for Loop {
     type Output = ();
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) {
+    fn run<P: Integers>(self, p: P) {
         let (a, b) = (p.splat(black_box(0x0003_0005)), p.splat(black_box(7)));
         let mut sums = [b; SUMS];
         for _ in 0..STEPS {

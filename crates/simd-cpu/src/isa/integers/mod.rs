@@ -1,22 +1,30 @@
-//! Vectors of `i32` and products of pairs of `i16`: what sums of quantised products are made of. All
-//! of it is exact, but that sums wrap, so that results are the same on every instruction set. (The
-//! products of eight bits that some machines have saturate, and those of relaxed SIMD may.)
+//! Vectors of `i32` and products of pairs of `i16`, or of four bytes where the machine multiplies those: what sums of
+//! quantised products are made of. All of it is exact, but that sums wrap, so that results are the same on every
+//! instruction set. Products of bytes that saturate, which some machines have, are not used.
+
+mod fours;
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 mod portable;
+#[cfg(test)]
+mod tests;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub(crate) use fours::Fours;
+
 use super::{Isa, Kind};
 
 /// The vectors of integers of one instruction set; [`super::Simd`] has those of floats.
-pub(crate) trait Pairs: Copy + 'static {
-    /// Elements of a vector: `i32`, or pairs of `i16`.
+pub(crate) trait Integers: Copy + 'static {
+    /// Elements of a vector: `i32`, or groups of smaller numbers.
     const LANES: usize;
+    /// Numbers of a group, which [`Integers::dot`] multiplies by as many others: two `i16`, or four bytes.
+    const GROUP: usize = 2;
     /// Rows of a tile; at most 12.
     const TILE_ROWS: usize;
     /// Vectors of a row of a tile; at most 3.
@@ -33,7 +41,7 @@ pub(crate) trait Pairs: Copy + 'static {
 
     fn splat(self, x: i32) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
-    /// `sum + a.0 * b.0 + a.1 * b.1` for each pair.
+    /// `sum + a.0 * b.0 + a.1 * b.1` for each pair, or the like for four bytes.
     fn dot(self, a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
     /// # Safety
     /// `p` is valid for reads of `LANES` elements.
@@ -74,32 +82,32 @@ impl Rescale<'_> {
 }
 
 /// A computation on integers that is compiled for each instruction set.
-pub(crate) trait PairTask {
+pub(crate) trait IntegerTask {
     type Output;
     /// Implementations are `#[inline(always)]`.
-    fn run<P: Pairs>(self, p: P) -> Self::Output;
+    fn run<P: Integers>(self, p: P) -> Self::Output;
 }
 
 struct Sizes;
 
-impl PairTask for Sizes {
+impl IntegerTask for Sizes {
     type Output = (usize, usize);
 
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) -> (usize, usize) {
+    fn run<P: Integers>(self, _: P) -> (usize, usize) {
         (P::LANES, P::TILE_VECTORS)
     }
 }
 
 impl Isa {
     /// Elements of a vector of integers, and vectors of a row of a tile.
-    pub(crate) fn pair_sizes(self) -> (usize, usize) {
-        self.dispatch_pairs(Sizes)
+    pub(crate) fn integer_sizes(self) -> (usize, usize) {
+        self.dispatch_integers(Sizes)
     }
 
     /// Runs a task on integers, compiled for this instruction set.
     #[inline]
-    pub(crate) fn dispatch_pairs<T: PairTask>(self, task: T) -> T::Output {
+    pub(crate) fn dispatch_integers<T: IntegerTask>(self, task: T) -> T::Output {
         match self.0 {
             #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
             Kind::Portable => task.run(portable::Portable),

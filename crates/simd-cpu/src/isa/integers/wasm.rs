@@ -2,7 +2,9 @@
 
 use std::arch::wasm32::*;
 
-use super::{Pairs, Rescale};
+#[cfg(target_feature = "relaxed-simd")]
+use super::fours::{DotFours, InFours};
+use super::{Integers, Rescale};
 use crate::isa::{with_memory, with_token};
 
 #[derive(Clone, Copy)]
@@ -51,7 +53,39 @@ fn rescaled(by: &Rescale, sums: &[i32], multipliers: &[i32], to: &mut [u8; Resca
     unsafe { v128_store(to.as_mut_ptr().cast(), bytes) }
 }
 
-impl Pairs for Wasm {
+/// Whether this machine takes the second factors of its products of bytes, which may have seven bits, for signed bytes
+/// or for unsigned ones; none if it does neither exactly. A machine always does the same.
+#[cfg(target_feature = "relaxed-simd")]
+pub(super) fn signed_data() -> Option<bool> {
+    use std::hint::black_box;
+    let sum = |weight: i8, data: u8| {
+        let (weights, data) = (i8x16_splat(weight), u8x16_splat(data));
+        let zero = i32x4_splat(0);
+        let sums = i32x4_relaxed_dot_i8x16_i7x16_add(black_box(weights), black_box(data), zero);
+        i32x4_extract_lane::<0>(sums)
+    };
+    let like = |data: fn(u8) -> i32| {
+        let weights = [-128i8, -1, 127];
+        weights.into_iter().all(|w| {
+            let exact = |x: u8| sum(w, x) == 4 * i32::from(w) * data(x);
+            [127, 128, 255].into_iter().all(exact)
+        })
+    };
+    match (like(i32::from), like(|x| i32::from(x as i8))) {
+        (true, _) => Some(false),
+        (false, signed) => signed.then_some(true),
+    }
+}
+
+#[cfg(target_feature = "relaxed-simd")]
+impl DotFours for Wasm {
+    #[inline(always)]
+    fn dot_fours(_: InFours<Wasm>, a: v128, b: v128, sum: v128) -> v128 {
+        i32x4_relaxed_dot_i8x16_i7x16_add(b, a, sum)
+    }
+}
+
+impl Integers for Wasm {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 4;
     const TILE_VECTORS: usize = 3;

@@ -2,14 +2,26 @@
 
 use std::array::from_fn;
 
-use super::Pairs;
+use super::Integers;
+use super::fours::{DotFours, InFours};
 
 type V = [i32; 4];
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-impl Pairs for Portable {
+impl DotFours for Portable {
+    #[inline(always)]
+    fn dot_fours(_: InFours<Portable>, a: V, b: V, sum: V) -> V {
+        from_fn(|i| {
+            let (a, b) = (a[i].to_ne_bytes(), b[i].to_ne_bytes());
+            let product = |i: usize| i32::from(a[i]) * i32::from(b[i] as i8);
+            sum[i].wrapping_add(product(0) + product(1) + product(2) + product(3))
+        })
+    }
+}
+
+impl Integers for Portable {
     const LANES: usize = 4;
     // The tiles of WebAssembly.
     const TILE_ROWS: usize = 4;

@@ -1,0 +1,146 @@
+//! Products of four bytes with four others, added to a sum in one instruction: twice as many as of pairs of `i16`.
+
+use super::{IntegerTask, Integers, Isa, Kind};
+
+/// An instruction set that multiplies bytes in fours, exactly: data, by which [`Fours::signed_data`] says what they are, by
+/// weights, which are signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fours {
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+    Wasm { signed_data: bool },
+}
+
+impl Isa {
+    /// How this machine multiplies bytes in fours, if it does.
+    pub(crate) fn fours(self) -> Option<Fours> {
+        match self.0 {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+            Kind::Portable => Some(Fours::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 if std::is_x86_feature_detected!("avx512vnni") => Some(Fours::Vnni),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 | Kind::Avx512 => {
+                std::is_x86_feature_detected!("avxvnni").then_some(Fours::AvxVnni)
+            }
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => std::arch::is_aarch64_feature_detected!("dotprod").then_some(Fours::Neon),
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Kind::Wasm => super::wasm::signed_data().map(|signed_data| Fours::Wasm { signed_data }),
+            #[cfg(all(
+                target_arch = "wasm32",
+                target_feature = "simd128",
+                not(target_feature = "relaxed-simd")
+            ))]
+            Kind::Wasm => None,
+        }
+    }
+}
+
+impl Fours {
+    /// Whether data are signed.
+    pub(crate) fn signed_data(self) -> bool {
+        match self {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+            Fours::Portable => false,
+            #[cfg(target_arch = "x86_64")]
+            Fours::AvxVnni | Fours::Vnni => false,
+            #[cfg(target_arch = "aarch64")]
+            Fours::Neon => true,
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Fours::Wasm { signed_data } => signed_data,
+        }
+    }
+
+    /// Runs a task whose [`Integers::dot`] multiplies bytes.
+    #[cfg_attr(
+        all(target_arch = "wasm32", not(target_feature = "relaxed-simd")),
+        expect(unused_variables, reason = "this build has no such value")
+    )]
+    #[inline]
+    pub(crate) fn dispatch<T: IntegerTask>(self, task: T) -> T::Output {
+        match self {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+            Fours::Portable => task.run(InFours(super::portable::Portable)),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Isa::fours` makes this value only where the machine has AVX2 and AVX-VNNI.
+            Fours::AvxVnni => unsafe { super::x86::run_avx_vnni(task) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Isa::fours` makes this value only where the machine has AVX-512 and AVX-512VNNI.
+            Fours::Vnni => unsafe { super::x86::run_vnni_fours(task) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: `Isa::fours` makes this value only where the machine has these products.
+            Fours::Neon => unsafe { super::neon::run_fours(task) },
+            #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+            Fours::Wasm { .. } => task.run(InFours(super::wasm::Wasm)),
+        }
+    }
+}
+
+/// The token of an instruction set whose products are those of bytes.
+#[derive(Clone, Copy)]
+pub(super) struct InFours<I>(I);
+
+impl<I> InFours<I> {
+    /// # Safety
+    /// The machine has the products of [`DotFours`].
+    #[cfg_attr(
+        target_arch = "wasm32",
+        expect(dead_code, reason = "the build has them")
+    )]
+    #[inline(always)]
+    pub(super) unsafe fn new(token: I) -> InFours<I> {
+        InFours(token)
+    }
+}
+
+/// An instruction set with products of bytes, which not every machine with the set has.
+pub(super) trait DotFours: Integers {
+    /// `sum` and four products each of bytes of `a`, which are data, and `b`, which are weights. `token` says that the
+    /// machine has them.
+    fn dot_fours(token: InFours<Self>, a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
+}
+
+impl<I: DotFours> Integers for InFours<I> {
+    const LANES: usize = I::LANES;
+    const GROUP: usize = 4;
+    const TILE_ROWS: usize = I::TILE_ROWS;
+    const TILE_VECTORS: usize = I::TILE_VECTORS;
+    const TILE_SUMS: usize = I::TILE_SUMS;
+    type V = I::V;
+
+    #[inline(always)]
+    fn splat(self, x: i32) -> I::V {
+        self.0.splat(x)
+    }
+    #[inline(always)]
+    fn add(self, a: I::V, b: I::V) -> I::V {
+        self.0.add(a, b)
+    }
+    #[inline(always)]
+    fn dot(self, a: I::V, b: I::V, sum: I::V) -> I::V {
+        I::dot_fours(self, a, b, sum)
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const i32) -> I::V {
+        // SAFETY: the contract of `load`.
+        unsafe { self.0.load(p) }
+    }
+    #[inline(always)]
+    unsafe fn load_words(self, p: *const i16) -> I::V {
+        // SAFETY: the contract of `load_words`.
+        unsafe { self.0.load_words(p) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut i32, v: I::V) {
+        // SAFETY: the contract of `store`.
+        unsafe { self.0.store(p, v) }
+    }
+}

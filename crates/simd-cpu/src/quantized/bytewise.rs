@@ -1,0 +1,187 @@
+//! Products of bytes as they are, with their zero points: what is added to the sums of those without.
+//!
+//! With data `x`, weights `w`, and `z` and `v` for their zero points, the sum of `(x - z) (w - v)` over a column is that of
+//! `x s`, where `s` is `w - v` less the shift that has it fit into a byte, plus `-z` times the sum of the column's `w - v`, plus
+//! the shift times the sum of the row's `x`.
+
+use kilim_core::Result;
+use kilim_host::{CpuRun, by};
+
+use super::Data;
+use super::product::{Form, Run};
+use crate::isa::{Fours, IntegerTask, Integers, Isa};
+
+/// The highest bit, which an unsigned byte and the signed one that is less by 128 have different.
+const HIGHEST: u8 = 0x80;
+
+/// How a product is made of bytes.
+pub(super) struct Bytewise {
+    pub fours: Fours,
+    /// What data are changed by to be what the machine takes.
+    turn: u8,
+    /// The data's zero point less what is multiplied for it.
+    below: i16,
+    /// What is taken off all weights.
+    pub shift: i16,
+    /// The weights of each column, added.
+    columns: Vec<i32>,
+}
+
+impl Bytewise {
+    /// None where the machine multiplies no bytes, or the weights do not fit into them. `column` says to which of the
+    /// `columns` a weight belongs.
+    pub(super) fn of(
+        isa: Isa,
+        data: Data,
+        weights: &[i16],
+        columns: usize,
+        column: impl Fn(usize) -> usize,
+    ) -> Option<Bytewise> {
+        let fours = isa.fours()?;
+        let (low, high) = (*weights.iter().min()?, *weights.iter().max()?);
+        let (least, most) = (i8::MIN.into(), i8::MAX.into());
+        let shift = match low >= least && high <= most {
+            true => 0,
+            false => low - least,
+        };
+        (high - shift <= most).then_some(())?;
+        let mut sums = vec![0i32; columns];
+        for (i, &w) in weights.iter().enumerate() {
+            let sum = &mut sums[column(i)];
+            *sum = sum.wrapping_add(w.into());
+        }
+        let (turn, below) = match (data.signed, fours.signed_data()) {
+            (true, false) => (HIGHEST, -128),
+            (false, true) => (HIGHEST, 128),
+            _ => (0, 0),
+        };
+        Some(Bytewise {
+            fours,
+            turn,
+            below,
+            shift,
+            columns: sums,
+        })
+    }
+
+    /// Whether data are multiplied as they come.
+    pub(super) fn takes_data(&self) -> bool {
+        self.turn == 0
+    }
+
+    /// What a number of the data is multiplied as.
+    #[inline(always)]
+    pub(super) fn byte(&self, byte: u8) -> u8 {
+        byte ^ self.turn
+    }
+
+    /// What stands for the data's zero point.
+    pub(super) fn zero(&self, zero: i16) -> u8 {
+        (zero - self.below) as u8
+    }
+
+    pub(super) fn copy(&self, isa: Isa, from: &[u8], to: &mut [u8]) {
+        match self.turn {
+            0 => to.copy_from_slice(from),
+            turn => isa.dispatch_integers(Turn { turn, from, to }),
+        }
+    }
+
+    /// What is added to the sums of each column. A bias that is missing has no elements.
+    pub(super) fn column_bias(&self, bias: &[i32], zero: i16, to: &mut [i32]) {
+        let zero = i32::from(zero - self.below);
+        for (i, (to, &sum)) in to.iter_mut().zip(&self.columns).enumerate() {
+            let bias = bias.get(i).copied().unwrap_or(0);
+            *to = bias.wrapping_sub(zero.wrapping_mul(sum));
+        }
+    }
+
+    /// Elements of [`Bytewise::row_bias`] for `rows`.
+    pub(super) fn row_biases(&self, rows: usize) -> usize {
+        match self.shift {
+            0 => 0,
+            _ => rows,
+        }
+    }
+
+    /// What is added to the sums of each row of A, if `to` has an element for each.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub(super) fn row_bias(
+        &self,
+        cpu: &CpuRun,
+        isa: Isa,
+        a: &[u8],
+        starts: &[u32],
+        runs: &[Run],
+        to: &mut [i32],
+    ) -> Result<()> {
+        let cost = runs.iter().map(|run| run.len).sum::<usize>() / 8 + 1;
+        cpu.rows(to.len(), by(to, 1), cost, |piece, to, _| {
+            isa.dispatch_integers(RowSums {
+                a,
+                signed: self.fours.signed_data(),
+                starts: &starts[piece],
+                runs,
+                factor: self.shift.into(),
+                to,
+            });
+            Ok(())
+        })
+    }
+}
+
+/// The form of a product.
+pub(super) fn form(bytewise: Option<&Bytewise>) -> Form {
+    bytewise.map_or(Form::Words, |b| Form::Bytes(b.fours))
+}
+
+struct Turn<'a> {
+    turn: u8,
+    from: &'a [u8],
+    to: &'a mut [u8],
+}
+
+impl IntegerTask for Turn<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<I: Integers>(self, _: I) {
+        let both = self.to.iter_mut().zip(self.from);
+        both.for_each(|(to, &from)| *to = from ^ self.turn);
+    }
+}
+
+/// Sums of the elements of each row of A, times a factor.
+struct RowSums<'a> {
+    a: &'a [u8],
+    signed: bool,
+    starts: &'a [u32],
+    runs: &'a [Run],
+    factor: i32,
+    to: &'a mut [i32],
+}
+
+impl IntegerTask for RowSums<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<I: Integers>(self, _: I) {
+        for (to, &start) in self.to.iter_mut().zip(self.starts) {
+            let mut sum = 0i32;
+            for run in self.runs {
+                let bytes = &self.a[start as usize + run.offset..][..run.len];
+                sum = match self.signed {
+                    true => bytes
+                        .iter()
+                        .fold(sum, |sum, &b| sum.wrapping_add((b as i8).into())),
+                    false => bytes.iter().fold(sum, |sum, &b| sum.wrapping_add(b.into())),
+                };
+            }
+            *to = sum.wrapping_mul(self.factor);
+        }
+    }
+}
