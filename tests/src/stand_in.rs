@@ -333,6 +333,10 @@ impl Executable for Stage {
         self.inner.run(part, interrupt)
     }
 
+    fn skip(&mut self, kernels: Option<Arc<PerKernel<bool>>>) -> bool {
+        self.inner.skip(kernels)
+    }
+
     fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
         self.inner.wait_room()
     }

@@ -136,6 +136,17 @@ fn a_longer_step_allocates_no_more_than_an_equal_one() {
         let plans = session.report().plans;
         assert_eq!(plans.made + plans.adapted, STEPS);
         assert!(plans.made <= 12, "{plans:?}");
+
+        // Runs of some outputs take turns with runs of all: what the outputs need is found once.
+        let some = RunOptions {
+            outputs: Some(Keep::default()),
+            ..keep.clone()
+        };
+        let mut session = on_threads(threads);
+        let turns =
+            (0..6).map(|_| [&keep, &some].map(|how| step(&mut session, caches(9), 9, how).1));
+        let last = turns.last().unwrap();
+        assert!(last[1] <= last[0] + 2, "{last:?}");
     }
 }
 

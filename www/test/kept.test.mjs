@@ -270,3 +270,33 @@ for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu',
     assert.match(seen.codes[2][1], /`lastOnly\.y`/);
   });
 }
+
+test('what nobody asked for is not computed', { timeout: 60_000 }, async () => {
+  const bytes = model({
+    nodes: [
+      ['Exp', ['x'], ['y']],
+      ['Gather', ['x', 'at'], ['z']],
+    ],
+    inputs: [
+      ['x', [3]],
+      ['at', [1], 'int64'],
+    ],
+    outputs: [
+      ['y', [3]],
+      ['z', [1]],
+    ],
+  });
+  const seen = await here.page.evaluate(
+    async (bytes) => {
+      const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'] });
+      const feeds = { x: Float32Array.of(0, 0, 0), at: BigInt64Array.of(9n) };
+      const { y } = await session.run(feeds, { outputs: ['y'] });
+      const kept = await session.run(feeds, { outputs: [], keep: ['y'] });
+      const { code } = await failureOf(session.run(feeds));
+      session.close();
+      return { y: [...y.data], kept: Object.keys(kept), code };
+    },
+    [...bytes],
+  );
+  assert.deepEqual(seen, { y: [1, 1, 1], kept: ['y'], code: 'INVALID_VALUE' });
+});

@@ -1,6 +1,7 @@
 //! A planned stage on a backend.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use crate::device_tensor::DeviceTensor;
 use crate::error::{Error, ErrorCode, Result};
@@ -57,6 +58,14 @@ pub trait Executable: Any + MaybeSend {
     /// `Aborted` where `interrupt` stops it, `InvalidValue` where the data is out of an operator's
     /// domain, `Device` where the device fails.
     fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress>;
+
+    /// Leaves kernels out of every part from the next run on, until it is called again; `None` leaves none out. Called before
+    /// [`Executable::set_profiling`]. What such a kernel reads may not be there, and what it writes is not read. False where the executable runs
+    /// its parts whole: it is then given what all kernels of a part read.
+    fn skip(&mut self, kernels: Option<Arc<PerKernel<bool>>>) -> bool {
+        let _ = kernels;
+        false
+    }
 
     /// Resolves when the device can take the rest of a part.
     fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {

@@ -83,17 +83,20 @@ impl WasmSession {
 
     /// Runs the model on values (see [`Kept::given`]), which the run uses up: a promise of the outputs (see [`Kept::objects`]).
     /// `timeout` is in milliseconds. `stopped` is asked every few milliseconds, while kernels compute, too, whether
-    /// the run is to stop. Outputs whose names fit one of the patterns of `keep` stay in the runtime.
+    /// the run is to stop. Outputs whose names fit one of the patterns of `keep` stay in the runtime. With `outputs`, the run gives
+    /// the outputs of these patterns and the kept ones.
     pub fn run(
         &self,
         feeds: &Array,
         timeout: Option<f64>,
         stopped: Option<Function>,
         keep: Option<Vec<String>>,
+        outputs: Option<Vec<String>>,
     ) -> Result<Promise, JsValue> {
         let feeds = self.given(feeds)?;
         let options = RunOptions {
             keep: Keep::new(keep.unwrap_or_default()),
+            outputs: outputs.map(Keep::new),
             ..self.run_options(timeout, stopped)
         };
         let kept = self.kept.clone();

@@ -1,4 +1,4 @@
-//! Sessions on graphs built by hand: stages, placement, errors, nodes that are views at some lengths ([`aliases`]), control flow
+//! Sessions on graphs built by hand: stages, placement, errors, runs of some outputs ([`asked`]), nodes that are views at some lengths ([`aliases`]), control flow
 //! ([`control`]), inputs that grow ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
 //! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]) and the memory of the user ([`import`]), threads ([`threads`]), what a model keeps from run to run
 //! ([`variables`]), and the steps of language models on a GPU ([`decoding`]).
@@ -6,6 +6,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 mod aliases;
+mod asked;
 mod control;
 mod decoding;
 mod faults;

@@ -78,6 +78,26 @@ fn kept_outputs_and_profiles_are_of_their_run() {
     assert_eq!(twice, f32s(&[2], &[22.0, 44.0]));
 }
 
+/// What a run writes for the next one is asked for, whichever outputs are.
+#[test]
+fn runs_of_some_outputs_write_all_variables() {
+    let gpu = gpu_beside_others().map(|_| &["wgpu", "cpu"][..]);
+    for backends in [Some(&["cpu"][..]), gpu].into_iter().flatten() {
+        let mut s = on(backends, counting());
+        let x = [("x", f32s(&[2], &[1.0, 2.0]).into())];
+        for outputs in [&["before:0"][..], &[]] {
+            let options = RunOptions {
+                outputs: Some(Keep::new(outputs.iter().copied())),
+                ..RunOptions::default()
+            };
+            let (out, nodes) = pollster::block_on(s.profile(&x, &options)).unwrap();
+            assert_eq!(out.len(), outputs.len());
+            assert!(nodes.iter().all(|node| node.name != "twice"), "{nodes:?}");
+        }
+        gives(&mut s, [3.0, 4.0], [30.0, 56.0], [1.0, 2.0]);
+    }
+}
+
 /// The comparison counts as a run.
 #[test]
 fn backends_are_compared_from_the_same_values_on() {

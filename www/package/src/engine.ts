@@ -41,7 +41,6 @@ import { checkBytes, nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
 import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
-import type { WireValue } from './values.js';
 import type { Verification } from './verify.js';
 import { wired } from './wired.js';
 
@@ -81,13 +80,6 @@ async function importModel({ by, modules }: Brought, files: FilesToImport): Prom
 interface Opened {
   runtime: Runtime<Glue>;
   session: WasmSession;
-}
-
-/** The outputs without those that nobody asked for, whose elements were not read. */
-function leave(session: WasmSession, outputs: WireValue[], names: readonly string[]): WireValue[] {
-  const [wanted, left] = [false, true].map((is) => outputs.filter(({ name }) => names.includes(name) === is)) as [WireValue[], WireValue[]];
-  session.releaseKept(Uint32Array.from(left.flatMap((value) => ('kept' in value ? [value.kept] : []))));
-  return wanted;
 }
 
 /**
@@ -291,10 +283,9 @@ export function createEngine(
           ran.outputs = outputs;
           ran.nodes = readJson<NodeTime[]>(times);
         } else {
-          ran.outputs = await session.run(request.feeds, request.timeout, stopped, request.keep);
+          ran.outputs = await session.run(request.feeds, request.timeout, stopped, request.keep, request.outputs);
           if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
         }
-        if (request.left) ran.outputs = leave(session, ran.outputs, request.left);
         ran.milliseconds = performance.now() - began;
         if (session.revision() !== revision) ran.report = report(session);
         const taken = opened?.runtime.parts;

@@ -73,6 +73,7 @@ export interface WasmSession {
     timeout: number | undefined,
     stopped: (() => boolean) | undefined,
     keep: string[] | undefined,
+    outputs: string[] | undefined,
   ): Promise<WireValue[]>;
   readKept(number: number): Promise<WireTensor>;
   releaseKept(numbers: Uint32Array): void;

@@ -164,8 +164,7 @@ export interface RunOptions {
    */
   keep?: string[];
   /**
-   * Outputs that are wanted beside those of `keep`, named as there; all of them without it. What is not wanted is not read from its device and
-   * does not come from the worker.
+   * Outputs that are wanted beside those of `keep`, named as there; all of them without it. Nodes that only other outputs need do not run.
    */
   outputs?: readonly string[];
   /**

@@ -97,8 +97,8 @@ export interface RunRequest {
   profile: boolean;
   /** Outputs that stay in the runtime: names, with `*` for any letters. */
   keep?: string[];
-  /** Outputs that nobody asked for; those that can stay in the runtime are among `keep`. */
-  left?: string[];
+  /** Outputs that the run gives beside those of `keep`, named as there; all without it. */
+  outputs?: string[];
   /** Given to a worker, where the caller may abort. */
   stop?: Stop;
 }

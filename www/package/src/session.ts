@@ -217,19 +217,13 @@ export class Session<M extends ModelTypes = AnyModel> {
     return result;
   }
 
-  /** Outputs that neither `outputs` nor `keep` names. */
-  #unwanted(outputs: readonly string[], keep: readonly string[] = []): Port[] {
-    const wanted = [named('output', this.outputs, 'outputs', outputs), named('output', this.outputs, 'keep', keep)];
-    return this.outputs.filter(({ name }) => !wanted.some((fits) => fits(name)));
-  }
-
   async #run(
     feeds: Record<string, Feed>,
     { signal, timeout, keep, consume = [], outputs }: RunOptions,
     profile: boolean,
   ): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
     const consumed = named('input', this.inputs, 'consume', consume);
-    const left = outputs ? this.#unwanted(outputs, keep) : [];
+    named('output', this.outputs, 'outputs', outputs ?? []);
     const { ran, engine } = await this.#given(feeds, async (values, engine) => {
       const give: (() => void)[] = [];
       const given = values.map((value) => {
@@ -241,13 +235,12 @@ export class Session<M extends ModelTypes = AnyModel> {
         else give.push(back);
         return 'kept' in value ? { ...value, spent: true } : value;
       });
-      const stay = [...(keep ?? []), ...left.filter(({ kind, name }) => kind === 'tensor' && !name.includes('*')).map(({ name }) => name)];
       const request: RunRequest = {
         feeds: given,
         profile,
         ...(timeout === undefined ? {} : { timeout }),
-        ...((keep || stay.length > 0) && { keep: stay }),
-        ...(left.length > 0 && { left: left.map(({ name }) => name) }),
+        ...(keep && { keep }),
+        ...(outputs && { outputs: [...outputs] }),
       };
       try {
         return { ran: await engine.run(request, signal), engine };

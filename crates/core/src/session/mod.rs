@@ -109,10 +109,11 @@ impl Session {
     }
 
     /// Runs the model. Inputs may come in any order; outputs come in the model's. An optional input
-    /// that is left out is absent. Outputs that the options keep come as [`Datum::Device`].
+    /// that is left out is absent. Outputs that the options keep come as [`Datum::Device`]. Where the options name outputs, only
+    /// these come, and only nodes that they need run.
     ///
     /// # Errors
-    /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
+    /// `Input` for a missing or unknown input and for a name that no output has, `DType` and `Shape` where one does not fit what the
     /// model declares, `Device` for one whose device is gone; `Input`, `DType` and `Unsupported` for an output that cannot
     /// be kept (see [`Keep`]); whatever kernels and devices say, with the node's name.
     pub async fn run_data(
@@ -145,6 +146,10 @@ impl Session {
             self.recover().await?;
             let _held = self.shared.lease()?;
             let mut host: Vec<bool> = kept.iter().map(|kept| !kept).collect();
+            let asked = self.ports.asked(options.outputs.as_ref(), &kept)?;
+            for (host, asked) in host.iter_mut().zip(asked.iter().flatten()) {
+                *host &= asked;
+            }
             self.variables.join(&mut feeds, &mut host);
             let mut run = Run::new(&mut self.shared, interrupt);
             run.trace = options.trace.clone().map(|t| {
@@ -152,13 +157,16 @@ impl Session {
                 (t, number)
             });
             run.profiling = watch.profiling;
-            run.keeps = host.contains(&false);
+            run.keeps = kept.contains(&true) || host.len() > kept.len();
             #[cfg(not(target_arch = "wasm32"))]
             {
                 let outputs = self.ports.outputs.iter().zip(&self.runner.graph().outputs);
                 run.memory = import::places(outputs, &feeds, &options.keep)?;
             }
             run.recorder = watch.records.then(Recorder::default);
+            if run.recorder.is_none() {
+                run.asked.clone_from(&asked);
+            }
             let results = self.runner.run(&mut run, feeds, &host).await;
             if let Some((trace, number)) = run.trace.take() {
                 self.timeline = trace.events();
@@ -170,7 +178,10 @@ impl Session {
             import::deliver(&self.ports.outputs, &mut results, &options.keep).await?;
             let after = results.split_off(kept.len());
             let layouts = &self.shared.options.layouts;
-            let outputs = self.ports.hand_out(results, &kept, layouts).await?;
+            let outputs = self
+                .ports
+                .hand_out(results, &kept, asked.as_deref(), layouts);
+            let outputs = outputs.await?;
             self.variables.take(after)?;
             Ok((outputs, records))
         })
@@ -178,7 +189,7 @@ impl Session {
 
     /// Runs the model and fills buffers of the caller's with outputs: each takes the elements of the
     /// output it is named for as [`Tensor::bytes`] has them, and may be longer. Gives the element types
-    /// and shapes, in the order of the buffers; outputs that are not named are dropped.
+    /// and shapes, in the order of the buffers. Of other outputs, only those that the options keep are computed.
     ///
     /// # Errors
     /// Those of [`Session::run_data`]; `Input` for a name that no output has, `DType` for an output
@@ -190,7 +201,11 @@ impl Session {
         options: &RunOptions,
     ) -> Result<Vec<TensorSpec>> {
         self.ports.check_names(buffers)?;
-        let outputs = self.run_data(inputs, options).await?;
+        let options = RunOptions {
+            outputs: Some(Keep::new(buffers.iter().map(|(name, _)| *name))),
+            ..options.clone()
+        };
+        let outputs = self.run_data(inputs, &options).await?;
         self.ports.fill(&outputs, buffers)
     }
 
@@ -210,8 +225,10 @@ impl Session {
         self.variables.refuse_beside()?;
         self.ports
             .accept(inputs.to_vec(), &self.shared.options.layouts)?;
-        self.ports
+        let kept = self
+            .ports
             .kept(&options.keep, &self.shared.options.layouts)?;
+        self.ports.asked(options.outputs.as_ref(), &kept)?;
         let workers = match &self.workers {
             Some(workers) => workers,
             None => {
@@ -290,7 +307,7 @@ impl Session {
     }
 
     /// Runs the model once and keeps what every node read and wrote, in the order of the runs; of
-    /// nodes that run more than once, in a Loop, the first time.
+    /// nodes that run more than once, in a Loop, the first time. All nodes run, whichever outputs the options name.
     ///
     /// # Errors
     /// `State` where the session was not made with [`SessionOptions::keep_all`]; else as

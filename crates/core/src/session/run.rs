@@ -31,6 +31,8 @@ pub(crate) struct Run<'s> {
     pub recorder: Option<Recorder>,
     /// Whether some outputs stay where they were computed.
     pub keeps: bool,
+    /// Which of the first outputs of the graph that runs next are wanted, with all behind these; `None`: all.
+    pub asked: Option<Vec<bool>>,
     /// Results of the graph that is running that go into memory of the user's.
     #[cfg(not(target_arch = "wasm32"))]
     pub memory: Vec<(ValueId, DeviceTensor)>,
@@ -48,6 +50,7 @@ impl<'s> Run<'s> {
             profiling: false,
             recorder: None,
             keeps: false,
+            asked: None,
             #[cfg(not(target_arch = "wasm32"))]
             memory: Vec::new(),
             operations: 0.0,

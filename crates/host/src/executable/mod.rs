@@ -88,6 +88,8 @@ pub struct CpuExecutable {
     /// Between `execute_begin` and `execute_end`, when the outputs have buffers of their own.
     begun: bool,
     seconds: Option<PerKernel<f64>>,
+    /// Kernels that the session leaves out.
+    skipped: Option<Arc<PerKernel<bool>>>,
 }
 
 // SAFETY: the views point into memory that the executable owns or shares (tensors, output buffers),
@@ -152,6 +154,7 @@ impl CpuExecutable {
             taken: Taken::new(most_outputs.unwrap_or(0)),
             prepared,
             seconds: None,
+            skipped: None,
         };
         for tensor in executable.views.indices() {
             executable.follow(tensor);
@@ -232,8 +235,29 @@ impl CpuExecutable {
         }
     }
 
-    /// Runs a step. The arena is locked, and `lock` has found it as it is now.
+    /// # Errors
+    /// `Input` where an input of a part was not given. Where kernels are left out, those of the others count.
+    fn check_given(&self, part: PartIndex, nodes: Range<KernelIndex>) -> Result<()> {
+        let tensors = &self.prepared.tensors;
+        let check = |tensor: TensorIndex| match self.holders[tensor] {
+            Holder::Missing => Err(missing(&tensors.slots()[tensor].name)),
+            _ => Ok(()),
+        };
+        let Some(skipped) = &self.skipped else {
+            return self.needed[part].iter().copied().try_for_each(check);
+        };
+        let running = each(nodes).filter(|i| !skipped[*i]);
+        let read = running.flat_map(|i| self.prepared.nodes[i].inputs.iter().flatten());
+        let roots = read.map(|&t| tensors.root(t));
+        let given = |t: &TensorIndex| tensors.location(*t) == Location::Input;
+        roots.filter(given).try_for_each(check)
+    }
+
+    /// Runs a step, unless it is left out. The arena is locked, and `lock` has found it as it is now.
     fn run_step(&mut self, i: KernelIndex, cpu: &CpuRun) -> Result<()> {
+        if self.skipped.as_ref().is_some_and(|skipped| skipped[i]) {
+            return Ok(());
+        }
         cpu.check()?;
         let at = |nodes: &PerKernel<KernelSpec>, e: Error| {
             let node = &nodes[i];
@@ -394,11 +418,7 @@ impl Executable for CpuExecutable {
         if !self.begun {
             return Err(state_error("a stage runs that was not begun".to_string()));
         }
-        for &tensor in &self.needed[part] {
-            if matches!(self.holders[tensor], Holder::Missing) {
-                return Err(missing(&self.prepared.tensors.slots()[tensor].name));
-            }
-        }
+        self.check_given(part, nodes.clone())?;
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
         let cpu = CpuRun::new(self.prepared.threads, interrupt);
@@ -416,6 +436,11 @@ impl Executable for CpuExecutable {
             }
         }
         Ok(Progress::Whole)
+    }
+
+    fn skip(&mut self, kernels: Option<Arc<PerKernel<bool>>>) -> bool {
+        self.skipped = kernels;
+        true
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {

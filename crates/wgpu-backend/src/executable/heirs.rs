@@ -172,8 +172,9 @@ impl WgpuExecutable {
     /// `State` where an input was not given, `Limit` where the device has no such memory.
     pub(super) fn inherit(&mut self, nodes: &Range<KernelIndex>) -> Result<()> {
         for i in 0..self.heirs.0.len() {
+            let skipped = self.is_skipped(self.heirs.0[i].kernel);
             let heir = &mut self.heirs.0[i];
-            if !heir.on_input || heir.own.is_some() || !nodes.contains(&heir.kernel) {
+            if skipped || !heir.on_input || heir.own.is_some() || !nodes.contains(&heir.kernel) {
                 continue;
             }
             let (to, given) = (heir.to, heir.given.take());

@@ -81,6 +81,8 @@ pub(crate) struct WgpuExecutable {
     imported: Vec<Arc<GpuBuffer>>,
     staging: Option<Arc<GpuBuffer>>,
     profiler: Option<Profiler>,
+    /// Kernels that the session leaves out.
+    skipped: Option<Arc<PerKernel<bool>>>,
     pace: Pace,
     /// Where the part that runs now goes on, if it has been stopped on the way.
     resume: Option<KernelIndex>,
@@ -108,6 +110,7 @@ impl WgpuExecutable {
             imported: Vec::new(),
             staging: None,
             profiler: None,
+            skipped: None,
             pace: Pace::new(prepared.seconds),
             resume: None,
         }
@@ -230,13 +233,21 @@ impl WgpuExecutable {
         Some(submitted)
     }
 
+    /// Whether the session leaves the node out.
+    pub(super) fn is_skipped(&self, node: KernelIndex) -> bool {
+        self.skipped.as_ref().is_some_and(|skipped| skipped[node])
+    }
+
     /// Records nodes until they make a slice; gives the first that is left.
     fn record_slice(&mut self, nodes: Range<KernelIndex>) -> KernelIndex {
-        let gpu = &self.gpu;
+        let (gpu, skipped) = (&self.gpu, self.skipped.as_deref());
         let encoder = encoder(gpu, &mut self.encoder);
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let mut current = None;
         for node in each(nodes.clone()) {
+            if skipped.is_some_and(|skipped| skipped[node]) {
+                continue;
+            }
             record(gpu, &mut pass, &self.commands[node], &mut current);
             if self.pace.record(node) {
                 return KernelIndex(node.0 + 1);
@@ -372,6 +383,11 @@ impl Executable for WgpuExecutable {
         Ok(Progress::Whole)
     }
 
+    fn skip(&mut self, kernels: Option<Arc<PerKernel<bool>>>) -> bool {
+        self.skipped = kernels;
+        true
+    }
+
     fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
         Box::pin(self.pace.wait_room(&self.gpu))
     }
@@ -434,7 +450,10 @@ impl Executable for WgpuExecutable {
     }
 
     fn set_profiling(&mut self, on: bool) {
-        self.profiler = on.then(|| Profiler::new(&self.gpu, &self.commands));
+        let launches =
+            |node: KernelIndex| !self.commands[node].is_empty() && !self.is_skipped(node);
+        let nodes = self.commands.indices();
+        self.profiler = on.then(|| Profiler::new(&self.gpu, nodes.map(launches).collect()));
     }
 
     fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {

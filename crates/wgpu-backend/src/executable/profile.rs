@@ -32,13 +32,13 @@ pub(crate) struct Profiler {
 pub(crate) type Record = fn(&Gpu, &mut wgpu::ComputePass, &[Command], &mut Option<*const Pipeline>);
 
 impl Profiler {
-    /// A profiler for nodes with these launches.
-    pub fn new(gpu: &Gpu, nodes: &PerKernel<Vec<Command>>) -> Profiler {
+    /// A profiler for nodes, each with whether it launches something.
+    pub fn new(gpu: &Gpu, nodes: PerKernel<bool>) -> Profiler {
         let mut launching = 0;
         let query = nodes
             .iter()
-            .map(|commands| {
-                let at = (!commands.is_empty()).then_some(launching);
+            .map(|launches| {
+                let at = launches.then_some(launching);
                 launching += usize::from(at.is_some());
                 at
             })

@@ -3,7 +3,6 @@ import { DeviceTensor } from '../index.js';
 import type { Feed, NodeTime, Port, Session, Value } from '../index.js';
 import { deviceBufferOf } from './buffers.js';
 import { failed, failure } from './failures.js';
-import { idleNodes } from './idle.js';
 import { toFeed } from './inputs.js';
 import { checkLog } from './options.js';
 import { toOutput } from './outputs.js';
@@ -36,8 +35,6 @@ export class Handler implements InferenceSessionHandler {
   #session: Session | undefined;
   /** Runs that were called and are not done. */
   #running = new Set<Promise<unknown>>();
-  /** Whether it was looked for nodes that no caller needs. */
-  #looked = false;
   /** What nodes took in each run, where they are timed. */
   #times: NodeTime[][] | undefined;
 
@@ -96,21 +93,8 @@ export class Handler implements InferenceSessionHandler {
       throw failure('run', error);
     });
     this.#times?.push(session.times);
-    if (names.length < this.outputNames.length) this.#tellIdle(session, names);
     const outputs = names.map(async (name) => [name, await toOutput(name, values[name], fetches[name] ?? null)] as const);
     return Object.fromEntries(await Promise.all(outputs));
-  }
-
-  /** Says once how to leave out what the first run of some outputs computed for others. */
-  #tellIdle(session: Session, names: readonly string[]): void {
-    if (this.#looked) return;
-    this.#looked = true;
-    const found = idleNodes(session.report, names);
-    if (!found) return;
-    const option = `extra: { kilim: { outputs: ${JSON.stringify(names)} } }`;
-    warnOnce(
-      `${found.idle} of ${found.all} nodes compute for outputs that \`fetches\` leaves out; a session created with \`${option}\` has none of them`,
-    );
   }
 
   /** What onnxruntime-common took for options: tensors to fill that are of another copy of its class. */

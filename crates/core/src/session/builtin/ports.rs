@@ -121,7 +121,25 @@ impl Ports {
         kept.collect()
     }
 
-    /// What a run gave as the user wants it: what is kept where it is, all else on the host.
+    /// Which outputs a run gives: those that fit `wanted`, and those that are kept. `None` where that is all of them.
+    ///
+    /// # Errors
+    /// `Input` for a pattern that fits no output.
+    pub fn asked(&self, wanted: Option<&Keep>, kept: &[bool]) -> Result<Option<Vec<bool>>> {
+        let Some(wanted) = wanted else {
+            return Ok(None);
+        };
+        if let Some(pattern) = wanted.idle(self.outputs.iter().map(|p| &*p.name)) {
+            return Err(self.no_output(pattern));
+        }
+        let ports = self.outputs.iter().zip(kept);
+        let asked: Vec<bool> = ports
+            .map(|(p, kept)| *kept || wanted.has(&p.name))
+            .collect();
+        Ok(Some(asked).filter(|asked| asked.contains(&false)))
+    }
+
+    /// What a run gave as the user wants it: what is kept where it is, all else on the host, and nothing that was not `asked` for.
     ///
     /// # Errors
     /// What reading says.
@@ -129,10 +147,15 @@ impl Ports {
         &self,
         results: Vec<Handle>,
         kept: &[bool],
+        asked: Option<&[bool]>,
         layouts: &PortLayouts,
     ) -> Result<Vec<(String, Datum)>> {
         let mut out = Vec::with_capacity(results.len());
-        for ((port, handle), kept) in self.outputs.iter().zip(results).zip(kept) {
+        let results = self.outputs.iter().zip(results).zip(kept).enumerate();
+        for (i, ((port, handle), kept)) in results {
+            if asked.is_some_and(|asked| !asked[i]) {
+                continue;
+            }
             let datum = match kept {
                 true => handle.into_kept()?.into(),
                 false => layouts::hand_out(layouts, port, handle.into_datum().await?)?,

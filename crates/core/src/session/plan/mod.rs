@@ -2,10 +2,12 @@
 //! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
 //! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
 //! backend makes its kernels. Where a backend cannot do its part, [`fallback`] plans without it. Where inputs of
-//! other shapes come, [`adapt`] changes the plan; [`course`] tells shapes where inputs grow from run to run.
+//! other shapes come, [`adapt`] changes the plan; [`course`] tells shapes where inputs grow from run to run. [`asked`] says what of a
+//! plan runs for some outputs.
 
 mod adapt;
 pub(super) mod arena;
+mod asked;
 mod changed;
 mod course;
 pub(super) mod fallback;
@@ -17,11 +19,15 @@ mod rewrite;
 mod run;
 mod tensors;
 
+use std::sync::Arc;
+
 use adapt::Frame;
+use asked::Share;
 use fallback::Refused;
 pub(super) use fallback::{Fallback, Obstacle};
 use rewrite::Rewritten;
 
+use super::runner::Needed;
 use super::tune::{self, Trial};
 use super::{Run, Shared};
 use crate::backend::StageSpec;
@@ -29,7 +35,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
 use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::ids::{BackendIndex, IdMap, IdSet, KernelIndex, PerBackend, PerKernel, TensorIndex};
+use crate::ids::{
+    BackendIndex, IdMap, IdSet, KernelIndex, PartIndex, PerBackend, PerKernel, TensorIndex,
+};
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
@@ -60,6 +68,8 @@ pub(super) enum Source {
     Tensor {
         backend: BackendIndex,
         tensor: TensorIndex,
+        /// The place of the node that writes it in [`PlannedStage::nodes`].
+        node: usize,
     },
 }
 
@@ -70,6 +80,10 @@ pub(super) struct PlacedNode {
     pub op: String,
     pub backend: BackendIndex,
     pub kernel: KernelIndex,
+    pub part: PartIndex,
+    pub outputs: Vec<TensorIndex>,
+    /// The places of the nodes before it whose outputs it reads.
+    pub reads: Vec<usize>,
 }
 
 /// A stage that can run.
@@ -91,6 +105,10 @@ pub(super) struct PlannedStage {
     pub times: PerBackend<PerKernel<f64>>,
     /// What an adaptation starts from; `None` where the plan stays as it is.
     frame: Option<Frame>,
+    /// What runs for some outputs, for the latest sets of these.
+    shares: Vec<(Arc<Needed>, Arc<Share>)>,
+    /// What ran in the latest run; `None` where that was everything.
+    ran: Option<Arc<Share>>,
 }
 
 impl PlannedStage {
@@ -117,6 +135,8 @@ impl PlannedStage {
             operations: self.operations,
             times: PerBackend::new(),
             frame: None,
+            shares: Vec::new(),
+            ran: None,
         })
     }
 }
@@ -198,6 +218,8 @@ impl Draft {
             operations: self.operations,
             times: PerBackend::new(),
             frame: frame.filter(|_| adapts),
+            shares: Vec::new(),
+            ran: None,
         })
     }
 }

@@ -1,26 +1,32 @@
 //! Running a planned stage.
 
+use std::sync::Arc;
+
 use super::{PlannedStage, Source};
 use crate::backend::Memory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
 use crate::ids::{PerBackend, PerKernel, TensorIndex};
 use crate::schedule::{StageRun, StageTrace};
+use crate::session::runner::Needed;
 use crate::session::{Handle, Run};
 
 impl PlannedStage {
     /// Runs the stage: `env` holds its inputs and takes its results. It lets go of those inputs that are `spent`. `host`
-    /// says which results the host will look at.
+    /// says which results the host will look at, and `needed` which of them are wanted; `None`: all.
     pub async fn run(
         &mut self,
         env: &mut [Option<Handle>],
         spent: &[ValueId],
         host: &[bool],
+        needed: Option<&Arc<Needed>>,
         run: &mut Run<'_>,
     ) -> Result<()> {
         run.count(self.operations)?;
+        self.ran = needed.map(|needed| self.share(needed));
         for (b, e) in self.executables.entries_mut() {
             if let Some(e) = e {
+                e.skip(self.ran.as_ref().map(|share| share.skipped[b].clone()));
                 e.set_profiling(run.is_timed(b));
             }
         }
@@ -29,7 +35,7 @@ impl PlannedStage {
         #[cfg(not(target_arch = "wasm32"))]
         begun.stage.place(env, host, run)?;
         begun.stage.steps(run).await?;
-        begun.stage.read(env, host, run).await?;
+        begun.stage.read(env, host, needed, run).await?;
         begun.end()?;
         self.times = PerBackend::new();
         for (b, e) in self.executables.entries_mut() {
@@ -72,7 +78,12 @@ impl PlannedStage {
     fn place(&mut self, env: &mut [Option<Handle>], host: &[bool], run: &Run<'_>) -> Result<()> {
         for (v, memory) in &run.memory {
             let mut results = self.results.iter();
-            let Some((_, Source::Tensor { backend, tensor })) = results.find(|(of, _)| of == v)
+            let Some((
+                _,
+                Source::Tensor {
+                    backend, tensor, ..
+                },
+            )) = results.find(|(of, _)| of == v)
             else {
                 continue;
             };
@@ -87,26 +98,31 @@ impl PlannedStage {
 
     /// Has the scheduler run the kernels.
     async fn steps(&mut self, run: &Run<'_>) -> Result<()> {
+        let (steps, labels) = match &self.ran {
+            Some(share) => (&share.steps, &share.labels),
+            None => (&self.steps, &self.labels),
+        };
         let trace = run.trace.as_ref().map(|(trace, number)| StageTrace {
             trace,
             run: *number,
             clock: run.shared.options.clock,
-            labels: &self.labels,
+            labels,
         });
         let stage = StageRun {
             executables: &mut self.executables,
-            steps: &self.steps,
+            steps,
             interrupt: &run.interrupt,
             trace,
         };
         run.shared.options.scheduler.run(stage).await
     }
 
-    /// Takes what others read of the stage.
+    /// Takes what others read of the stage, as far as it is `needed`.
     async fn read(
         &mut self,
         env: &mut [Option<Handle>],
         host: &[bool],
+        needed: Option<&Arc<Needed>>,
         run: &Run<'_>,
     ) -> Result<()> {
         let backends = &run.shared.backends;
@@ -115,6 +131,9 @@ impl PlannedStage {
         let mut reads: PerBackend<(Vec<ValueId>, Vec<TensorIndex>)> =
             vec![Default::default(); self.executables.len()].into();
         for (v, source) in &self.results {
+            if needed.is_some_and(|needed| !needed.any(&[*v])) {
+                continue;
+            }
             let handle = match source {
                 Source::Feed(of, shape) => {
                     env[of.0].clone().ok_or_else(missing)?.reshaped(shape)?
@@ -126,7 +145,9 @@ impl PlannedStage {
                     checked[*backend] = run.keeps;
                     continue;
                 }
-                Source::Tensor { backend, tensor } => {
+                Source::Tensor {
+                    backend, tensor, ..
+                } => {
                     let on_host = backends[*backend].describe().memory == Memory::Host;
                     if on_host || host[v.0] {
                         reads[*backend].0.push(*v);

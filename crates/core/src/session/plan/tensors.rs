@@ -58,11 +58,16 @@ impl Planner<'_> {
                 let kernel = table.kernel(backend, kernels[i], time, k);
                 let kernel = kernel.map_err(Obstacle::of_all)?;
                 let node = &self.input.graph.nodes[kernels[i].0];
+                let stage = &table.stages[backend];
+                let written_at = |v| Some(table.home.get(&self.root(v))?.1);
                 nodes.push(PlacedNode {
                     name: node.name.clone(),
                     op: node.op.name().to_string(),
                     backend,
                     kernel,
+                    part: stage.parts.end(),
+                    outputs: stage.nodes[kernel].outputs.clone(),
+                    reads: node.present_inputs().filter_map(written_at).collect(),
                 });
             }
             steps.append(&mut table.take_crossings());
@@ -169,7 +174,10 @@ fn mark_external(
         }
     }
     for (_, source) in results {
-        if let Source::Tensor { backend, tensor } = source {
+        if let Source::Tensor {
+            backend, tensor, ..
+        } = source
+        {
             read.push((*backend, *tensor));
         }
     }
@@ -340,7 +348,7 @@ impl Table<'_> {
             return Ok(Source::Known(value.clone()));
         }
         let root = self.planner.root(v);
-        let Some(&(home, _)) = self.home.get(&root) else {
+        let Some(&(home, node)) = self.home.get(&root) else {
             return match &self.planner.spec(root)?.value {
                 Some(t) => Ok(Source::Known(t.reshaped(&spec.shape)?)),
                 None => Ok(Source::Feed(root, spec.shape.clone())),
@@ -354,6 +362,7 @@ impl Table<'_> {
         Ok(Source::Tensor {
             backend: home,
             tensor,
+            node,
         })
     }
 }

@@ -1,11 +1,13 @@
 //! Runs a graph stage by stage: the model itself, and the bodies of control flow.
 
+mod asked;
 mod first;
 mod live;
 mod planning;
 mod report;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::builtin::control;
 use super::builtin::values::{self, Inputs};
@@ -25,6 +27,8 @@ use crate::pin;
 use crate::stages::{self, Stages};
 use crate::threading::LocalFuture;
 
+pub(super) use asked::{Needed, SETS};
+
 /// A graph with its stages, the plans made so far, and runners for the bodies it contains.
 pub(crate) struct Runner {
     id: u64,
@@ -39,6 +43,8 @@ pub(crate) struct Runner {
     /// Values whose contents control flow or planning looks at.
     host: Vec<bool>,
     bodies: HashMap<NodeId, Vec<Runner>>,
+    /// What the latest runs of some outputs needed.
+    needed: Vec<Arc<Needed>>,
     /// For each stage, the latest plans, newest last.
     plans: Vec<Vec<(Key, PlannedStage)>>,
     /// For each stage, nodes that are left to kernels: see [`super::plan::StageInput::lively`].
@@ -90,10 +96,12 @@ impl Runner {
             spent,
             host,
             bodies,
+            needed: Vec::new(),
         })
     }
 
-    /// Runs the graph. `host[i]` says that the caller will look at output `i` on the host.
+    /// Runs the graph. `host[i]` says that the caller will look at output `i` on the host. Of outputs that [`Run::asked`] leaves out,
+    /// those that nothing else needs are absent.
     pub fn run<'a>(
         &'a mut self,
         run: &'a mut Run<'_>,
@@ -112,29 +120,43 @@ impl Runner {
             for (&v, handle) in self.graph.inputs.iter().zip(inputs) {
                 env[v.0] = Some(handle);
             }
+            let needed = run.asked.take().map(|asked| self.needed(&asked));
+            let needs = |values: &[ValueId]| needed.as_ref().is_none_or(|n| n.any(values));
             for index in 0..self.stages.stages.len() {
                 run.interrupt.check()?;
-                let feeds = self.feeds(index, &mut env).await?;
-                self.tune(index, &feeds, run).await?;
-                // A recorder looks at inputs behind the stage.
-                let spent = match run.recorder {
-                    None => self.spent[index].clone(),
-                    Some(_) => Vec::new(),
-                };
-                self.plan(index, &feeds, run, RawConstants::Keep)?
-                    .run(&mut env, &spent, &on_host, run)
-                    .await?;
+                if needs(&self.live_out[index]) {
+                    let feeds = self.feeds(index, &mut env).await?;
+                    self.tune(index, &feeds, run).await?;
+                    // A recorder looks at inputs behind the stage.
+                    let spent = match run.recorder {
+                        None => self.spent[index].clone(),
+                        Some(_) => Vec::new(),
+                    };
+                    self.plan(index, &feeds, run, RawConstants::Keep)?
+                        .run(&mut env, &spent, &on_host, needed.as_ref(), run)
+                        .await?;
+                } else {
+                    self.forget_times(index);
+                }
                 if run.recorder.is_some() {
                     self.record(index, &env, run).await?;
                 }
                 for k in 0..self.stages.stages[index].control.len() {
                     let id = self.stages.stages[index].control[k];
-                    self.control(id, &mut env, &on_host, run).await?;
+                    if needs(&self.graph.nodes[id.0].outputs) {
+                        self.control(id, &mut env, &on_host, run).await?;
+                    } else {
+                        let bodies = self.bodies.get_mut(&id).into_iter().flatten();
+                        bodies.for_each(Runner::clear_times);
+                    }
                 }
             }
             let mut outputs = Vec::with_capacity(self.graph.outputs.len());
-            for &v in &self.graph.outputs {
-                outputs.push(self.value(v, &env)?);
+            for v in &self.graph.outputs {
+                outputs.push(match needs(std::slice::from_ref(v)) {
+                    true => self.value(*v, &env)?,
+                    false => Handle::Absent,
+                });
             }
             Ok(outputs)
         })
@@ -283,6 +305,7 @@ impl Runner {
             spent: self.spent.clone(),
             host: self.host.clone(),
             bodies: self.bodies.iter().map(|(id, b)| (*id, inner(b))).collect(),
+            needed: Vec::new(),
             plans: self.plans.iter().map(|_| Vec::new()).collect(),
             lively: self.lively.clone(),
         }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::Runner;
 use crate::builtin::BUILTIN;
-use crate::ids::PerBackend;
 use crate::memory::Storage;
 use crate::report::{BackendReport, MemoryPlan, NodeReport, NodeTime, PortReport, Report};
 use crate::session::Shared;
@@ -12,8 +11,8 @@ use crate::session::Shared;
 impl Runner {
     /// Forgets the times of earlier runs.
     pub fn clear_times(&mut self) {
-        for (_, planned) in self.plans.iter_mut().flatten() {
-            planned.times = PerBackend::new();
+        for index in 0..self.plans.len() {
+            self.forget_times(index);
         }
         for body in self.bodies.values_mut().flatten() {
             body.clear_times();
@@ -30,6 +29,9 @@ impl Runner {
         for (index, plans) in self.plans.iter().enumerate() {
             for (_, planned) in plans {
                 for placed in &planned.nodes {
+                    if planned.left_out(placed) {
+                        continue;
+                    }
                     let measured = planned.times.get(placed.backend);
                     let Some(&seconds) = measured.and_then(|t| t.get(placed.kernel)) else {
                         continue;
