@@ -13,5 +13,9 @@ mod lowering;
 mod shaders;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "wasm32")]
+mod web;
 
 pub use backend::WgpuBackend;
+#[cfg(target_arch = "wasm32")]
+pub use web::handles;
