@@ -18,7 +18,9 @@ impl WasmSession {
             convert::error(&error.with_got(dtype))
         })?;
         let shape: Vec<usize> = shape.iter().map(|&size| size as usize).collect();
-        let elements = shape.iter().try_fold(1usize, |n, size| n.checked_mul(*size));
+        let elements = shape
+            .iter()
+            .try_fold(1usize, |n, size| n.checked_mul(*size));
         if elements.is_none() {
             return Ok(JsValue::UNDEFINED);
         }
