@@ -8,7 +8,7 @@ export interface PictureToPaint {
   /** Where the source is bytes, the first that counts, and the bytes of a row. */
   offset: number;
   row: number;
-  /** Of what counts of the source. */
+  /** Columns and rows of the source that count. */
   size: { width: number; height: number };
   /** What the shader reads. */
   plan: Int32Array;
@@ -18,7 +18,7 @@ export interface PictureToPaint {
 export interface PaintRequest {
   type: string;
   dims: readonly number[];
-  /** Of each picture in the tensor. */
+  /** Columns and rows that each picture has in the tensor. */
   size: { width: number; height: number };
   pictures: PictureToPaint[];
 }

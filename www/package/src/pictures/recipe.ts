@@ -12,7 +12,7 @@ import type { Place } from './place.js';
 export interface Recipe<T extends DType> {
   type: T;
   dims: number[];
-  /** Of a picture in the tensor. */
+  /** Columns and rows that a picture has in the tensor. */
   size: Size;
   batch: { picture: Picture; place: Place }[];
   /** The byte of a pixel that each channel is. */
