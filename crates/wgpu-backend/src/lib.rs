@@ -13,9 +13,7 @@ mod lowering;
 mod shaders;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "wasm32")]
-mod web;
 
 pub use backend::WgpuBackend;
 #[cfg(target_arch = "wasm32")]
-pub use web::handles;
+pub use executable::exported::handles;
