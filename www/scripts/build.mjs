@@ -186,6 +186,13 @@ function leaveOut() {
   for (const script of scripts(others)) writeFileSync(join(out, `worker.${script}.js`), 'export {};\n');
 }
 
+/** Makes a module of a shader that scripts launch: without comments and the indentation of its lines. */
+function writeShader(path, name) {
+  const text = readFileSync(join(www, '..', 'shaders', 'page', path), 'utf8');
+  const short = text.replace(/\/\/.*/g, '').replace(/\s*\n\s*/g, '\n');
+  writeFileSync(join(modules, name), `export const SHADER = ${JSON.stringify(short)};\n`);
+}
+
 /** Copies the types of onnxruntime-common to where those of `ort.js` read them, so that the package needs no other. */
 function copyOrtTypes() {
   const own = 'onnxruntime-common';
@@ -205,6 +212,7 @@ for (const dir of [out, modules]) {
 tool('typescript/bin/tsc', '-p', 'package', '--outDir', modules, '--declarationDir', out);
 tool('typescript/bin/tsc', '-p', 'package/tsconfig.instead.json', '--outDir', modules);
 copyOrtTypes();
+writeShader('picture.wgsl', 'painter-shader.js');
 if (!whole) leaveOut();
 for (const file of binaries) {
   if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
@@ -214,8 +222,8 @@ for (const file of binaries) {
 await bundle('index.js', { external: [GLUE, ENTRIES] });
 // For service workers, which import nothing later.
 if (whole) await bundle('index.js', { as: 'single.js', plugins: [insteadOf('single')] });
-// Sessions with backends and importers of the page import these, by their addresses.
-for (const name of ['backend.js', 'webnn.js', 'importer.js']) await bundle(name);
+// Sessions with backends and importers of the page, or with pictures for a GPU, import these, by their addresses.
+for (const name of ['backend.js', 'webnn.js', 'importer.js', 'painter.js']) await bundle(name);
 await bundleForNode('index.js', 'node.js');
 await bundleForNode(join('node', 'worker.js'), 'node.worker.js');
 await bundleForNode('worker.crew.js', 'node.crew.js');

@@ -99,6 +99,17 @@ for (const [layout, outputs] of Object.entries(BOXES)) {
   });
 }
 
+test('boxes in the cells of a head are found', async () => {
+  // 16 cells of 8 pixels, 4 of 16 and one of 32; the sixth has a box: its place in the cell, the logarithm of its size in cells, object and classes.
+  const box = [0.2, 0.6, Math.log(1.6), Math.log(1.6), 1, 0.9, 0.1, 0];
+  const floats = Array.from({ length: 21 * 8 }, (_, i) => (Math.floor(i / 8) === 5 ? box[i % 8] : 0));
+  const { page, done } = await ranOn(always({ found: { dims: [1, 21, 8], floats } }));
+  await page.getByTestId('task').selectOption('detect');
+  await page.getByTestId('box-layout').selectOption('cells');
+  assert.deepEqual(await texts(page, 'found'), ['class 0 90 % at 10, 20, 50, 60 %']);
+  await done();
+});
+
 test('a mask lies over the picture', async () => {
   const floats = Array.from({ length: 3 * 256 }, (_, i) => Number(Math.floor(i / 256) === (i % 256 < 64 ? 2 : 0)));
   const { page, done } = await ranOn(always({ mask: { dims: [1, 3, 16, 16], floats } }));

@@ -78,7 +78,7 @@ test('it takes what is asked for, and refuses what is not known', { timeout: 60_
   const files = readdirSync(join(folder, 'one'));
   assert.deepEqual(
     files.filter((name) => !name.startsWith('kilim.simd.')),
-    ['backend.js', 'webnn.js', 'worker.simd.js'],
+    ['backend.js', 'painter.js', 'webnn.js', 'worker.simd.js'],
   );
   assert.ok(
     ['gpu', 'shaders'].every((part) => files.includes(`kilim.simd.${part}.wasm`)),

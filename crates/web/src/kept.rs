@@ -21,7 +21,8 @@ struct Table {
 }
 
 impl Kept {
-    fn add(&self, tensor: DeviceTensor) -> u32 {
+    /// A number for the tensor.
+    pub fn add(&self, tensor: DeviceTensor) -> u32 {
         let mut table = self.0.borrow_mut();
         table.last += 1;
         let number = table.last;

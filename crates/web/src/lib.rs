@@ -3,6 +3,7 @@
 #![cfg(target_arch = "wasm32")]
 
 mod backend;
+mod blank;
 mod calibrate;
 mod callback;
 mod clock;

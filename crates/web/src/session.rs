@@ -32,7 +32,7 @@ use crate::text;
 #[wasm_bindgen]
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
-    kept: Kept,
+    pub(crate) kept: Kept,
     pub(crate) text: text::Place,
     pub(crate) speech: speech::Place,
     /// What stops the call that is under way.
@@ -169,10 +169,7 @@ impl WasmSession {
 
     /// Gives the model's variables the values that they had before the first run.
     pub fn reset(&self) -> Result<(), JsValue> {
-        let mut session = self.take()?;
-        session.reset();
-        self.session.set(Some(session));
-        Ok(())
+        self.change(Session::reset)
     }
 
     /// What is known of the devices, for the option `cache` of [`WasmSession::load`].
@@ -208,6 +205,14 @@ impl WasmSession {
         }
     }
 
+    /// What `change` makes of the session.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Session) -> T) -> Result<T, JsValue> {
+        let mut session = self.take()?;
+        let made = change(&mut session);
+        self.session.set(Some(session));
+        Ok(made)
+    }
+
     fn take(&self) -> Result<Session, JsValue> {
         self.session.take().ok_or_else(|| {
             let error = Error::new(ErrorCode::State, "the session is busy with another run");
@@ -233,10 +238,7 @@ impl WasmSession {
     }
 
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {
-        let session = self.take()?;
-        let seen = look(&session);
-        self.session.set(Some(session));
-        Ok(seen)
+        self.change(|session| look(session))
     }
 }
 

@@ -209,13 +209,19 @@ impl Shader {
     }
 }
 
-/// Appends path and text of every shader in `dir`. `at` is the path of `dir`, with a slash behind it.
+/// The folder of shaders that scripts of pages launch. They are plain WGSL.
+const OF_PAGES: &str = "page";
+
+/// Appends path and text of every shader in `dir` but those of pages. `at` is the path of `dir`, with a slash behind it.
 fn append(dir: &Path, at: &str, all: &mut Vec<(String, String)>) -> io::Result<()> {
     let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let (path, name) = (entry.path(), entry.file_name());
         let name = format!("{at}{}", name.to_string_lossy());
+        if name == OF_PAGES {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             append(&path, &format!("{name}/"), all)?;
         } else if path.extension().is_some_and(|e| e == "wgsl") {

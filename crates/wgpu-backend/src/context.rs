@@ -4,6 +4,8 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(target_arch = "wasm32")]
+use kilim_core::backend::DeviceTensor;
 use kilim_core::backend::{
     BackendContext, ContextState, Executable, KernelChange, KernelSpec, LocalFuture, NodeSpec,
     RawConstants, StageChange, StageSpec, StageTensors, TensorSpec,
@@ -12,12 +14,20 @@ use kilim_core::error::unsupported;
 use kilim_core::ids::{KernelIndex, PerKernel, TensorIndex};
 use kilim_core::{Interrupt, Result, Tensor};
 
+#[cfg(target_arch = "wasm32")]
+use crate::device;
 use crate::device::faults::Faults;
 use crate::device::gpu::Gpu;
+#[cfg(target_arch = "wasm32")]
+use crate::device::gpu::STORAGE;
 use crate::device::pipelines::{self, Pipeline};
+#[cfg(target_arch = "wasm32")]
+use crate::device::storage;
 use crate::device::transfer;
 use crate::executable::binder::{Binder, Commands, scratch_bytes};
 use crate::executable::constants::Constants;
+#[cfg(target_arch = "wasm32")]
+use crate::executable::exported::ExportedTensor;
 use crate::executable::heirs::Heirs;
 use crate::executable::normed::Normed;
 use crate::executable::room::Room;
@@ -311,6 +321,29 @@ impl BackendContext for WgpuContext {
     fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
         let cold = std::mem::take(&mut self.cold);
         Box::pin(async move { pipelines::warm(&self.shared.gpu, &cold, interrupt).await })
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn blank(&mut self, tensor: &TensorSpec) -> Result<Option<DeviceTensor>> {
+        let gpu = &self.shared.gpu;
+        gpu.check()?;
+        if !storage::holds(tensor.dtype) {
+            return Ok(None);
+        }
+        let bytes = storage::device_bytes(tensor.dtype, tensor.elements()) as u64;
+        if bytes > gpu.max_binding() {
+            return Ok(None);
+        }
+        Ok(Some(DeviceTensor {
+            backend: device::ID,
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+            handle: Arc::new(ExportedTensor {
+                gpu: gpu.clone(),
+                faults: self.faults.clone(),
+                buffer: gpu.buffer("blank", bytes, STORAGE)?,
+            }),
+        }))
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {

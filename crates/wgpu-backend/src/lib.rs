@@ -15,3 +15,5 @@ mod shaders;
 mod tests;
 
 pub use backend::WgpuBackend;
+#[cfg(target_arch = "wasm32")]
+pub use executable::exported::handles;

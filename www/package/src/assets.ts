@@ -13,3 +13,7 @@ export function folderOf(assets: string | URL): string {
   if (!url.pathname.endsWith('/')) url.pathname += '/';
   return url.href;
 }
+
+/** The address of a file of the package: in the folder of the option `assets`, without it `beside` the module. */
+export const addressOf = (name: string, beside: URL, assets: string | URL | undefined): string =>
+  (assets === undefined ? beside : new URL(/* webpackIgnore: true */ name, folderOf(assets))).href;

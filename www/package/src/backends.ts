@@ -1,4 +1,4 @@
-import { folderOf } from './assets.js';
+import { addressOf } from './assets.js';
 import { describe } from './describe.js';
 import { KilimError } from './errors.js';
 import { importable } from './importable.js';
@@ -43,16 +43,17 @@ export async function broughtBy(
 ): Promise<(Brought & { release(): void }) | undefined> {
   const own = backends.filter((id) => id === 'webnn' || registered.has(id));
   if (own.length === 0) return undefined;
-  const at = (name: string, beside: URL): string =>
-    (assets === undefined ? beside : new URL(/* webpackIgnore: true */ name, folderOf(assets))).href;
   const found = await Promise.all(
     own.map(async (id): Promise<[string, Importable]> => {
       const module = registered.get(id);
-      return [id, module === undefined ? keptAt(at('webnn.js', new URL('./webnn.js', import.meta.url))) : await importable(module)];
+      return [
+        id,
+        module === undefined ? keptAt(addressOf('webnn.js', new URL('./webnn.js', import.meta.url), assets)) : await importable(module),
+      ];
     }),
   );
   return {
-    by: at('backend.js', new URL('./backend.js', import.meta.url)),
+    by: addressOf('backend.js', new URL('./backend.js', import.meta.url), assets),
     modules: Object.fromEntries(found.map(([id, { href }]) => [id, href])),
     release: () => {
       for (const [, module] of found) module.release();

@@ -1,10 +1,8 @@
 import { CAN_READ } from './apart.js';
 import type { Apart } from './apart.js';
 import { toKilimError, KilimError, aborted } from './errors.js';
-import { MISPLACED } from './assets.js';
 import type { WireBackend } from './backend/wire.js';
 import { callerOf } from './crew.js';
-import { reasonOf } from './describe.js';
 import type { DecoderFiles } from './decoder.js';
 import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
 import type {
@@ -33,14 +31,18 @@ import { SMALL, isSteady } from './small.js';
 import { partsFor } from './parts.js';
 import type { EarlyParts, Kind, Needs, Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
+import { importOwn } from './import-own.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './image-decoder.js';
+import type { PaintRequest } from './painter.js';
+import { importPainter } from './painting.js';
 import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
 import { checkBytes, nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
 import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
+import type { WireKept } from './values.js';
 import type { Verification } from './verify.js';
 import { wired } from './wired.js';
 
@@ -52,15 +54,6 @@ const kindsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, b
   // What stands between Kilim and a backend of the page.
   ...(brought === undefined ? [] : (['brought'] as const)),
 ];
-
-/** Imports a module of the package. */
-async function importOwn<T>(by: string): Promise<T> {
-  try {
-    return await import(/* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ by);
-  } catch (error) {
-    throw new KilimError('IO', `cannot import ${by}: ${reasonOf(error)}`, { hint: MISPLACED }, error);
-  }
-}
 
 /** Imports backends of the page. */
 async function importBrought({ by, modules }: Brought): Promise<WireBackend[]> {
@@ -113,6 +106,8 @@ export function createEngine(
   let revision = 0;
   /** Whether a backend was told to time its nodes. */
   let timed = false;
+  /** The address of what brings pictures to a GPU. */
+  let painter = '';
   /** How many parts the page was told of. */
   let told = 0;
 
@@ -243,7 +238,8 @@ export function createEngine(
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
         const picked = await picking;
         if (picked.backends.includes('wgpu')) await require(onGpu([...found]));
-        skipped = picked.skipped;
+        ({ skipped } = picked);
+        ({ painter } = request);
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         const brought = request.brought === undefined ? {} : { brought: await importBrought(request.brought) };
@@ -346,6 +342,27 @@ export function createEngine(
     readKept: (number) => calling(undefined, (session) => session.readKept(number)),
 
     releaseKept: (numbers) => calling(undefined, (session) => session.releaseKept(Uint32Array.from(numbers))),
+
+    paint(request: PaintRequest): Promise<WireKept | undefined> {
+      return calling(undefined, async (session) => {
+        const { fits, paint } = await importPainter(painter);
+        const { type, dims } = request;
+        const blank = session.blank(type, Uint32Array.from(dims));
+        if (blank === undefined) return undefined;
+        const { kept } = blank;
+        try {
+          if (fits(blank.device, request)) {
+            paint(blank, request);
+            return { name: '', kept, type: type as WireKept['type'], dims };
+          }
+        } catch (error) {
+          session.releaseKept(Uint32Array.of(kept));
+          throw error;
+        }
+        session.releaseKept(Uint32Array.of(kept));
+        return undefined;
+      });
+    },
 
     calibrate(backends: Backend[]): Promise<string> {
       return typed(async () => {

@@ -4,6 +4,7 @@ import type { Port } from './feeds.js';
 import type { WireDraft } from './importer.js';
 import type { WireOperator } from './operators.js';
 import type { Decoders } from './image-decoder.js';
+import type { Canvas } from './painter.js';
 import type { Backend, EngineOptions } from './protocol.js';
 import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
@@ -75,6 +76,8 @@ export interface WasmSession {
     keep: string[] | undefined,
     outputs: string[] | undefined,
   ): Promise<WireValue[]>;
+  /** A kept tensor on the session's GPU, to be written; nothing where it has none, or that does not hold it. */
+  blank(type: string, dims: Uint32Array): (Canvas & { kept: number }) | undefined;
   readKept(number: number): Promise<WireTensor>;
   releaseKept(numbers: Uint32Array): void;
   /** The times of the last run, as JSON. */

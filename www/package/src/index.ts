@@ -15,7 +15,7 @@ import type { Files, Kept, Repository } from './downloads.js';
 import { downloads } from './entries.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
-import { folderOf } from './assets.js';
+import { addressOf, folderOf } from './assets.js';
 import { createEngineHere } from './here.js';
 import type { Place } from './here.js';
 import { importersOf } from './importers.js';
@@ -151,6 +151,7 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
         source: kept.source,
         external: kept.external,
         fileBytes,
+        painter: addressOf('painter.js', new URL('./painter.js', import.meta.url), options.assets),
         ...(own && { operators: own.href }),
         ...(others && { brought: others }),
         ...(readers && { importers: readers }),

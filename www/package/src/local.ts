@@ -84,6 +84,7 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
     nextWindow: (samples, times) => queued(() => engine.nextWindow(samples, times)),
     reset: () => queued(() => engine.reset()),
     saveCache: () => queued(() => engine.saveCache()),
+    paint: (request) => queued(() => engine.paint(request)),
     readKept: (number) => queued(() => engine.readKept(number)),
     releaseKept: (numbers) => queued(() => engine.releaseKept(numbers)),
     calibrate: (backends) => queued(() => engine.calibrate(backends)),

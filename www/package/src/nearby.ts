@@ -58,6 +58,7 @@ function createFarEngine(place: Place): Engine {
     nextWindow: (samples, times) => either((engine) => engine.nextWindow(samples, times)),
     reset: () => either((engine) => engine.reset()),
     saveCache: () => either((engine) => engine.saveCache()),
+    paint: (request) => either((engine) => engine.paint(request)),
     readKept: (number) => either((engine) => engine.readKept(number)),
     releaseKept: (numbers) => either((engine) => engine.releaseKept(numbers)),
     calibrate: (backends) => either((engine) => engine.calibrate(backends)),
@@ -130,6 +131,7 @@ export function createNearbyEngine(place: Place): Engine {
           source: { bytes: small },
           external: {},
           fileBytes: Infinity,
+          painter: request.painter,
           options: { ...request.options, backends: ['cpu'] },
         };
       return loaded;
@@ -159,6 +161,7 @@ export function createNearbyEngine(place: Place): Engine {
     nextWindow: (samples, times) => far.nextWindow(samples, times),
     reset: () => far.reset(),
     saveCache: () => far.saveCache(),
+    paint: (request) => far.paint(request),
     readKept: (number) => far.readKept(number),
     releaseKept: (numbers) => far.releaseKept(numbers),
     calibrate: (backends) => far.calibrate(backends),

@@ -6,15 +6,19 @@
  */
 import { made } from './given.js';
 import { KilimError, Tensor, toNumbers } from './index.js';
-import type { DType, Port, TensorLike } from './index.js';
-import { ORDERS, elementsOf, perChannel, rangesOf, stridesOf } from './pictures/elements.js';
+import type { DType, DeviceTensor, Port, TensorLike } from './index.js';
+import { ORDERS, rangesOf, stridesOf } from './pictures/elements.js';
 import type { Strides } from './pictures/elements.js';
 import { readImageOptions, readPictureOptions } from './pictures/options.js';
 import type { Channels, ImageOptions, Layout, PictureOptions, Size } from './pictures/options.js';
+import { checkPainter, painted } from './pictures/paint.js';
+import type { Painter } from './pictures/paint.js';
 import { blended, greyed, pixelsOf, readPicture, sizeOf } from './pictures/pixels.js';
 import type { Picture } from './pictures/pixels.js';
 import { placeOf } from './pictures/place.js';
 import type { Place } from './pictures/place.js';
+import { recipeOf } from './pictures/recipe.js';
+import type { Recipe } from './pictures/recipe.js';
 import { resample } from './pictures/resample.js';
 
 export type {
@@ -46,32 +50,25 @@ export function toTensor<T extends DType = 'float32'>(pictures: Picture | readon
 }
 
 function tensorOf<T extends DType>(pictures: Picture | readonly Picture[], options: PictureOptions<T>): Tensor<T> {
-  const read = readPictureOptions(options);
-  const { type = 'float32' as T, layout = 'NCHW', channels = 'RGB', padding = 0 } = read as PictureOptions<T>;
-  const all = Array.isArray(pictures) ? (pictures as readonly Picture[]) : [pictures as Picture];
-  const batched = layout.startsWith('N');
-  if (all.length === 0 || (all.length > 1 && !batched))
-    throw new KilimError('SHAPE', `a tensor ${layout} is not made of ${all.length} pictures`, {
-      hint: 'give one picture, or the layout NCHW or NHWC',
-    });
-  const places = all.map((picture) => placeOf(sizeOf(picture), read));
-  const { width, height } = sameSize(places);
-  const order = ORDERS[channels];
-  const tables = rangesOf(type, order.length, read).map((range) => elementsOf(type, range));
-  const fill = perChannel('padding', padding, order.length).map((byte) => Math.min(255, Math.max(0, Math.round(byte))));
-  const count = width * height * order.length;
-  const dims = layout.endsWith('CHW') ? [order.length, height, width] : [height, width, order.length];
-  const tensor = new Tensor(type, batched ? [all.length, ...dims] : dims);
+  const read = readPictureOptions(options) as PictureOptions<T>;
+  return filled(recipeOf(pictures, read), read);
+}
+
+/** The tensor of a recipe, by the CPU. */
+function filled<T extends DType>(
+  { type, dims, size, batch, order, tables, padding, count, strides }: Recipe<T>,
+  read: PictureOptions,
+): Tensor<T> {
+  const { width, height } = size;
+  const tensor = new Tensor(type, dims);
   const elements = tensor.data as { [place: number]: unknown };
-  const strides = stridesOf(layout, order.length, width * height);
-  for (const [number, picture] of all.entries()) {
-    const place = places[number] as Place;
-    const bytes = bytesOf(picture, place, channels, read);
+  for (const [number, { picture, place }] of batch.entries()) {
+    const bytes = bytesOf(picture, place, read);
     order.forEach((byte, channel) => {
       const start = number * count + channel * strides.channel;
       const table = tables[channel] as ArrayLike<unknown>;
       if (place.shown.width < width || place.shown.height < height) {
-        const around = table[fill[channel] as number];
+        const around = table[padding[channel] as number];
         for (let i = 0; i < width * height; i++) elements[start + i * strides.pixel] = around;
       }
       for (let y = 0, at = byte; y < place.shown.height; y++) {
@@ -84,46 +81,55 @@ function tensorOf<T extends DType>(pictures: Picture | readonly Picture[], optio
 }
 
 /** The bytes that are shown, in the order of `RGB`, `RGBA` or grey. */
-function bytesOf(picture: Picture, { crop, scaled, shown }: Place, channels: Channels, options: PictureOptions): Uint8ClampedArray {
-  const { background, resample: filter, antialias } = options;
-  if (background && channels === 'RGBA') throw new KilimError('INVALID_VALUE', 'a picture in front of a `background` has no alpha');
+function bytesOf(picture: Picture, { crop, scaled, shown }: Place, options: PictureOptions): Uint8ClampedArray {
+  const { channels = 'RGB', background, resample: filter, antialias } = options;
   const pixels = pixelsOf(picture, crop);
   const opaque = background ? blended(pixels, background) : pixels;
   const plane = channels === 'gray' ? greyed(opaque) : opaque;
   return resample(plane, ORDERS[channels].length, scaled, shown, filter, antialias);
 }
 
-function sameSize(places: readonly Place[]): Size {
-  const [{ target }] = places as [Place];
-  const other = places.find((place) => place.target.width !== target.width || place.target.height !== target.height);
-  if (other)
-    throw new KilimError('SHAPE', 'the pictures of a batch differ in size', {
-      expected: `${target.width} × ${target.height} pixels`,
-      got: `${other.target.width} × ${other.target.height}`,
-      hint: 'the option `size` makes them alike',
-    });
-  return target;
+/** Options of `Tensor.from` for a run of a session. */
+export interface SessionPictureOptions<T extends DType = DType> extends PictureOptions<T> {
+  /**
+   * The session that the tensor is for. Where that computes on a GPU, pictures are brought there and become a `DeviceTensor`; pixels do not go over the
+   * CPU's memory.
+   */
+  session: Painter;
 }
 
 /**
- * A tensor of pictures and of picture files, which are decoded first. `Tensor.from` calls it.
+ * A tensor of pictures and of picture files, which are decoded first. `Tensor.from` calls it. With the option `session` it is on the GPU of that session
+ * where it has one and elements have 32 bits or less, none of them halves; elsewhere, and where the GPU cannot take a picture, it is the tensor of `toTensor`.
  *
  *     const images = await tensorFrom([new Blob(), new ImageData(640, 480)], { size: 224 });
  */
+export function tensorFrom<T extends DType = 'float32'>(
+  pictures: Picture | Blob | readonly (Picture | Blob)[],
+  options: SessionPictureOptions<T>,
+): Promise<Tensor<T> | DeviceTensor>;
+export function tensorFrom<T extends DType = 'float32'>(
+  pictures: Picture | Blob | readonly (Picture | Blob)[],
+  options?: PictureOptions<T>,
+): Promise<Tensor<T>>;
 export async function tensorFrom<T extends DType = 'float32'>(
   pictures: Picture | Blob | readonly (Picture | Blob)[],
-  options: PictureOptions<T> = {},
-): Promise<Tensor<T>> {
-  readPictureOptions(options);
+  options: PictureOptions<T> | SessionPictureOptions<T> = {},
+): Promise<Tensor<T> | DeviceTensor> {
+  const { session, ...given } = options as SessionPictureOptions<T>;
+  const read = readPictureOptions(typeof options === 'object' ? given : options) as PictureOptions<T>;
+  if (session !== undefined) checkPainter(session);
   const decoded: ImageBitmap[] = [];
-  const read = async (picture: Picture | Blob): Promise<Picture> => {
+  const decode = async (picture: Picture | Blob): Promise<Picture> => {
     if (!(picture instanceof Blob)) return picture;
     const bitmap = await readPicture(picture);
     decoded.push(bitmap);
     return bitmap;
   };
   try {
-    return toTensor(Array.isArray(pictures) ? await Promise.all(pictures.map(read)) : await read(pictures as Picture | Blob), options);
+    const all = Array.isArray(pictures) ? await Promise.all(pictures.map(decode)) : await decode(pictures as Picture | Blob);
+    const recipe = made('a picture', () => recipeOf(all, read));
+    return (session && (await painted(session, recipe, read))) ?? made('a picture', () => filled(recipe, read));
   } finally {
     for (const bitmap of decoded) bitmap.close();
   }

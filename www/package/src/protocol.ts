@@ -2,13 +2,14 @@ import type { Share } from './crew.js';
 import type { DecoderFiles } from './decoder.js';
 import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
+import type { PaintRequest } from './painter.js';
 import type { Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import type { WireSource } from './source.js';
 import type { Stop } from './stop.js';
 import type { SpeechFiles } from './speaking.js';
 import type { WireTensor } from './tensor.js';
-import type { WireValue } from './values.js';
+import type { WireKept, WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
 /** The backends that the package holds, and those that the page has registered. */
@@ -87,6 +88,8 @@ export interface LoadRequest {
   brought?: Brought;
   /** What reads a file that none of Kilim's own formats knows. */
   importers?: Brought;
+  /** The address of what brings pictures to a GPU. */
+  painter: string;
   options: EngineOptions;
 }
 
@@ -184,6 +187,8 @@ export interface Engine {
   /** Gives the variables of the session their first values. */
   reset(): Promise<void>;
   saveCache(): Promise<Uint8Array>;
+  /** Has pictures be a tensor on the session's GPU; nothing where it has none, or cannot take them. What is given is used up. */
+  paint(request: PaintRequest): Promise<WireKept | undefined>;
   /** The elements of a kept tensor, by its number. */
   readKept(number: number): Promise<WireTensor>;
   /** Gives back the memory of kept tensors, when the calls before it are done. */
@@ -207,6 +212,7 @@ export type Request =
   | { kind: 'nextWindow'; id: number; samples: Float32Array; times: boolean }
   | { kind: 'reset'; id: number }
   | { kind: 'saveCache'; id: number }
+  | { kind: 'paint'; id: number; request: PaintRequest }
   | { kind: 'readKept'; id: number; number: number }
   | { kind: 'releaseKept'; id: number; numbers: number[] }
   | { kind: 'calibrate'; id: number; backends: Backend[] }

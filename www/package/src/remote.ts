@@ -10,6 +10,7 @@ import { holdProcess, spawnWorker } from './spawn.js';
 import { createStopper, type Stop } from './stop.js';
 import type { WireTensor } from './tensor.js';
 import type { Thread } from './thread.js';
+import type { WireKept } from './values.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -149,6 +150,10 @@ export function createRemoteEngine({ variant, threads, assets }: Place): Engine 
     nextWindow: (samples, times) => call<number>({ kind: 'nextWindow', samples, times } as Omit<Request, 'id'>),
     reset: () => call<void>({ kind: 'reset' } as Omit<Request, 'id'>),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
+    paint: (request) => {
+      const transfer = request.pictures.map(({ source }) => ('buffer' in source ? source.buffer : source));
+      return call<WireKept | undefined>({ kind: 'paint', request } as Omit<Request, 'id'>, undefined, undefined, transfer);
+    },
     readKept: (number) => call<WireTensor>({ kind: 'readKept', number } as Omit<Request, 'id'>),
     releaseKept: (numbers) => call<void>({ kind: 'releaseKept', numbers } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),

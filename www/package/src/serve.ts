@@ -60,6 +60,8 @@ export function serve(create: CreateGlue<Glue>, { places, needs }: Build): void 
         return engine.reset();
       case 'saveCache':
         return engine.saveCache();
+      case 'paint':
+        return engine.paint(message.request);
       case 'readKept':
         return engine.readKept(message.number);
       case 'releaseKept':

@@ -8,6 +8,7 @@ import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
 import { readDecoderFiles, readProfileOptions, readRunOptions, readSpeechFiles, readVerifyOptions } from './options.js';
 import type { RunOptions } from './options.js';
+import type { PaintRequest } from './painter.js';
 import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
 import type { NodeTime, Report, WireReport } from './report.js';
@@ -175,6 +176,17 @@ export class Session<M extends ModelTypes = AnyModel> {
    */
   async reset(): Promise<void> {
     return this.#call((engine) => engine.reset());
+  }
+
+  /**
+   * Brings pictures into a tensor on the session's GPU; `undefined` where it has none, or cannot take them. `Tensor.from` with the option `session` calls it.
+   * What is given is used up.
+   */
+  async paint(request: PaintRequest): Promise<DeviceTensor | undefined> {
+    return this.#call(async (engine) => {
+      const wire = await engine.paint(request);
+      return wire && new DeviceTensor(engine, wire, this);
+    });
   }
 
   /**

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    BackendConfig, ContextState, DeviceOptions, StageChange, StageSpec, StageTensors,
-    TensorRegistry,
+    BackendConfig, ContextState, DeviceOptions, DeviceTensor, StageChange, StageSpec, StageTensors,
+    TensorRegistry, TensorSpec,
 };
 #[cfg(not(target_arch = "wasm32"))]
-use super::{CommandQueue, DeviceTensor, TensorSpec, UserMemory};
+use super::{CommandQueue, UserMemory};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::interrupt::Interrupt;
@@ -163,6 +163,17 @@ pub trait BackendContext: MaybeSend {
         let _ = tensor;
         let kind = memory.handle().kind();
         Err(crate::error::unsupported(format!("importing a {kind}")))
+    }
+
+    /// A tensor on the device of a page, whose elements its scripts write before a run is given it; `None` where the backend has
+    /// none that scripts can write.
+    ///
+    /// # Errors
+    /// `Limit` where the device has no memory for it, `Device` where it fails.
+    #[cfg(target_arch = "wasm32")]
+    fn blank(&mut self, tensor: &TensorSpec) -> Result<Option<DeviceTensor>> {
+        let _ = tensor;
+        Ok(None)
     }
 
     /// The command queue on which the context's work is done in the order in which it is submitted; `None` where the backend

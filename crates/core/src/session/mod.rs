@@ -2,6 +2,8 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod background;
+#[cfg(target_arch = "wasm32")]
+mod blank;
 mod builtin;
 mod handle;
 #[cfg(not(target_arch = "wasm32"))]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use kilim_core::backend::{DeviceHandle, DeviceTensor, LocalFuture};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen::JsValue;
 
 use crate::device::faults::{self, Faults};
 use crate::device::gpu::{Gpu, GpuBuffer};
@@ -55,4 +57,14 @@ impl DeviceHandle for ExportedTensor {
     fn read<'a>(&'a self, tensor: &'a DeviceTensor) -> LocalFuture<'a, Result<Tensor>> {
         Box::pin(self.read_back(tensor))
     }
+}
+
+/// The `GPUDevice` and the `GPUBuffer` of a tensor on a GPU of the page, for its scripts; `None` for one that is elsewhere.
+#[cfg(target_arch = "wasm32")]
+pub fn handles(tensor: &DeviceTensor) -> Option<[JsValue; 2]> {
+    let handle: &dyn Any = tensor.handle.as_ref();
+    let exported: &ExportedTensor = handle.downcast_ref()?;
+    let device: &JsValue = exported.gpu.device.as_webgpu()?.as_ref();
+    let buffer: &JsValue = exported.buffer.raw.as_webgpu()?.as_ref();
+    Some([device.clone(), buffer.clone()])
 }

@@ -155,3 +155,21 @@ fn variants_are_counted_to_the_last() {
         }
     }
 }
+
+#[test]
+fn shaders_of_pages_are_valid() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shaders/page");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let source = std::fs::read_to_string(&path).unwrap();
+        let label = path.display();
+        let module = naga::front::wgsl::parse_str(&source)
+            .unwrap_or_else(|e| panic!("{label}: {}", e.emit_to_string(&source)));
+        Validator::new(ValidationFlags::all(), Capabilities::empty())
+            .validate(&module)
+            .unwrap_or_else(|e| panic!("{label}: {}", e.emit_to_string(&source)));
+        count += 1;
+    }
+    assert!(count > 0);
+}

@@ -15,8 +15,15 @@ export interface Found {
 export type Corners = 'xyxy' | 'yxyx' | 'centre';
 
 /** `lists`: boxes, scores and classes in outputs of their own. `pairs`: boxes, and scores of all classes. `rows`: one output, a box with score and class a row.
- * `yolo`: one output, a centre and scores of all classes a box; `objects`: with a score for the object in front of them. */
-export type Layout = 'lists' | 'pairs' | 'rows' | 'yolo' | 'objects';
+ * `yolo`: one output, a centre and scores of all classes a box; `objects`: with a score for the object in front of them. `cells`: such rows, with a place
+ * within a cell and the logarithm of a size, as the heads of YOLOX give them. */
+export type Layout = 'lists' | 'pairs' | 'rows' | 'yolo' | 'objects' | 'cells';
+
+/** Columns and rows of the picture that a model was given. */
+interface Size {
+  width: number;
+  height: number;
+}
 
 /** Boxes that overlap by so much are of one object. */
 const SAME = 0.45;
@@ -58,7 +65,7 @@ export function layoutOf(outputs: Record<string, Tensor>): Layout | undefined {
 
 /** How boxes of a layout mostly are. */
 export function cornersOf(layout: Layout, outputs: Record<string, Tensor>): Corners {
-  if (layout === 'yolo' || layout === 'objects') return 'centre';
+  if (layout === 'yolo' || layout === 'objects' || layout === 'cells') return 'centre';
   // What TFLite appends to a detector has a batch and lists of floats.
   const lists = layout === 'lists' && boxesOf(outputs)?.dims.length === 3;
   return lists ? 'yxyx' : 'xyxy';
@@ -81,7 +88,7 @@ function asShares(rows: Row[]): Row[] {
   return outside ? rows.map(([a, b, c, d, score, index]): Row => [a, b, c, d, 1 / (1 + Math.exp(-score)), index]) : rows;
 }
 
-const READERS: Record<Layout, (outputs: Record<string, Tensor>) => Row[]> = {
+const READERS: Record<Layout, (outputs: Record<string, Tensor>, size: Size | undefined) => Row[]> = {
   lists: (outputs) => {
     const boxes = boxesOf(outputs);
     if (!boxes) return [];
@@ -121,7 +128,36 @@ const READERS: Record<Layout, (outputs: Record<string, Tensor>) => Row[]> = {
   },
   yolo: (outputs) => anchors(outputs, 4),
   objects: (outputs) => anchors(outputs, 5),
+  cells: (outputs, size) => {
+    const rows = anchors(outputs, 5);
+    const cells = size && STRIDES.map((strides) => cellsOf(size, strides)).find(({ length }) => length === rows.length);
+    if (!cells) return [];
+    return rows.map(([x, y, width, height, score, index], i): Row => {
+      const { column, row, stride } = cells[i] as Cell;
+      return [(x + column) * stride, (y + row) * stride, Math.exp(width) * stride, Math.exp(height) * stride, score, index];
+    });
+  },
 };
+
+/** A place of a grid whose cells are so many pixels wide and high. */
+interface Cell {
+  column: number;
+  row: number;
+  stride: number;
+}
+
+/** The grids of heads, in the order of their rows. */
+const STRIDES = [
+  [8, 16, 32],
+  [8, 16, 32, 64],
+];
+
+function cellsOf({ width, height }: Size, strides: readonly number[]): Cell[] {
+  return strides.flatMap((stride) => {
+    const [columns, rows] = [Math.floor(width / stride), Math.floor(height / stride)];
+    return Array.from({ length: columns * rows }, (_, i) => ({ column: i % columns, row: Math.floor(i / columns), stride }));
+  });
+}
 
 function anchors(outputs: Record<string, Tensor>, from: 4 | 5): Row[] {
   const [found] = numeric(outputs)
@@ -147,16 +183,10 @@ function overlap(a: Found, b: Found): number {
 }
 
 /** The boxes whose score is high enough, the best of each object. `size` is that of the picture's tensor: boxes in its pixels become shares. */
-export function boxes(
-  outputs: Record<string, Tensor>,
-  layout: Layout,
-  corners: Corners,
-  least: number,
-  size: { width: number; height: number } | undefined,
-): Found[] {
-  const rows = READERS[layout](outputs).filter((row) => row[4] >= least && row.every(Number.isFinite));
+export function boxes(outputs: Record<string, Tensor>, layout: Layout, corners: Corners, least: number, size: Size | undefined): Found[] {
+  const rows = READERS[layout](outputs, size).filter((row) => row[4] >= least && row.every(Number.isFinite));
   // A box may reach beyond the picture.
-  const pixels = 2 * rows.filter(([a, b, c, d]) => Math.max(a, b, c, d) > 2).length > rows.length;
+  const pixels = layout === 'cells' || 2 * rows.filter(([a, b, c, d]) => Math.max(a, b, c, d) > 2).length > rows.length;
   const [width, height] = pixels && size ? [size.width, size.height] : [1, 1];
   const placed = rows.map(([a, b, c, d, score, index]): Found => {
     const [left, top, right, bottom] =

@@ -12,6 +12,7 @@ const LAYOUTS: Record<Layout | 'auto', string> = {
   rows: 'a box, its score and class a row',
   yolo: 'YOLO: box and classes',
   objects: 'YOLO: box, object and classes',
+  cells: 'YOLOX: in cells of 8, 16, 32 pixels',
 };
 const CORNERS: Record<Corners | 'auto', string> = {
   auto: 'Corners: as usual',

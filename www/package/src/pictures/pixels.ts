@@ -68,7 +68,7 @@ function ownSize(picture: object): Size {
   return { width: w as number, height: h as number };
 }
 
-function isPixels(picture: Picture): picture is Pixels {
+export function isPixels(picture: Picture): picture is Pixels {
   const { data } = picture as Partial<Pixels>;
   return data instanceof Uint8ClampedArray || data instanceof Uint8Array;
 }

@@ -34,7 +34,7 @@ const FILTERS: Record<Exclude<Resample, 'nearest'>, Filter> = {
 const BITS = 22;
 
 /** For each place of an output line: the first input that counts, how many do, and their weights, `most` to a place. */
-interface Weights {
+export interface Weights {
   first: Int32Array;
   count: Int32Array;
   weights: Int32Array;
@@ -119,6 +119,41 @@ function sumDown(data: Uint8ClampedArray, length: number, top: number, { first, 
   return out;
 }
 
+/** The pixels of a picture that each place of the part `shown` of its resampled form is made of, along rows and along columns. */
+export interface Taps {
+  across: Weights;
+  down: Weights;
+}
+
+/** What `resample` sums up, as weights; where it takes single pixels, these have all the weight. */
+export function tapsOf(picture: Size, scaled: Size, shown: Rectangle, kind: Resample = 'bilinear', antialias = true): Taps {
+  const { x, y, width, height } = shown;
+  if (takesPixels(picture, scaled, kind))
+    return { across: whole(picture.width, scaled.width, [x, x + width]), down: whole(picture.height, scaled.height, [y, y + height]) };
+  const filter = FILTERS[kind];
+  return {
+    across: weightsOf(picture.width, scaled.width, [x, x + width], filter, antialias),
+    down: weightsOf(picture.height, scaled.height, [y, y + height], filter, antialias),
+  };
+}
+
+function whole(input: number, output: number, [from, to]: [number, number]): Weights {
+  const first = taken(input, output).slice(from, to);
+  const [count, weights] = [new Int32Array(to - from).fill(1), new Int32Array(to - from).fill(2 ** BITS)];
+  return { first, count, weights, most: 1 };
+}
+
+/** Filters leave a picture of the same size as it is. */
+const takesPixels = (picture: Size, scaled: Size, kind: Resample): kind is 'nearest' =>
+  kind === 'nearest' || (picture.width === scaled.width && picture.height === scaled.height);
+
+/** The first of the rows that the places of a column are made of, and how many there are. */
+export function rowsOf({ first, count }: Weights): { top: number; rows: number } {
+  const last = first.length - 1;
+  const top = first[0] as number;
+  return { top, rows: (first[last] as number) + (count[last] as number) - top };
+}
+
 /**
  * The bytes of the part `shown` of the picture at the size `scaled`, of the first `channels` bytes of each pixel: along rows first, rounded to bytes,
  * then along columns.
@@ -131,18 +166,12 @@ export function resample(
   kind: Resample = 'bilinear',
   antialias = true,
 ): Uint8ClampedArray {
-  const { width, height } = shown;
-  // Filters leave a picture of the same size as it is.
-  if (kind === 'nearest' || (picture.width === scaled.width && picture.height === scaled.height))
-    return nearest(picture, channels, scaled, shown);
-  const filter = FILTERS[kind];
-  const across = weightsOf(picture.width, scaled.width, [shown.x, shown.x + width], filter, antialias);
-  const down = weightsOf(picture.height, scaled.height, [shown.y, shown.y + height], filter, antialias);
+  if (takesPixels(picture, scaled, kind)) return nearest(picture, channels, scaled, shown);
+  const { across, down } = tapsOf(picture, scaled, shown, kind, antialias);
   // No more rows than the columns need.
-  const top = down.first[0] as number;
-  const rows = (down.first[height - 1] as number) + (down.count[height - 1] as number) - top;
+  const { top, rows } = rowsOf(down);
   const wide = sumAcross({ ...picture, start: picture.start + top * picture.row, height: rows }, channels, across);
-  return sumDown(wide, width * channels, top, down);
+  return sumDown(wide, shown.width * channels, top, down);
 }
 
 /** The pixel that each place of an output line takes. Pillow adds up places in float64, which decides where one lies between two pixels. */

@@ -125,6 +125,7 @@ async function filesFor(models: readonly string[], { builds, gpu, webnn, importe
     for (const part of PARTS) if (parts.has(part)) files.set(`kilim.${build}.${part}.wasm`, parts.get(part) ?? '');
   }
   if (builds.includes('threads')) files.set('worker.crew.js', 'the workers that help sessions');
+  if (gpu) files.set('painter.js', 'pictures that go to the GPU');
   if (webnn) for (const name of ['backend.js', 'webnn.js']) files.set(name, 'WebNN');
   if (importers.length > 0) files.set('importer.js', `what stands between Kilim and ${importers.map((file) => basename(file)).join(', ')}`);
   if (pictures) files.set('kilim.pictures.wasm', pictures);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 export const PACKAGE = fileURLToPath(new URL('.', import.meta.url));
 
 /** What sessions of pages fetch beside the modules. The runtime in one file is for those who name it by `wasm`. */
-const FETCHED = /^(worker\.\w+\.js|(backend|webnn|importer)\.js|kilim\..*(?<!\.whole)\.wasm)$/;
+const FETCHED = /^(worker\.\w+\.js|(backend|webnn|importer|painter)\.js|kilim\..*(?<!\.whole)\.wasm)$/;
 
 /** Copies files of the package, and gives their bytes together. */
 export async function copyFiles(names: readonly string[], to: string): Promise<number> {

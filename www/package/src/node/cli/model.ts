@@ -44,6 +44,7 @@ export async function openModel(model: string, build: Alone = 'simd'): Promise<O
     external: withNeighbours(source, {}),
     ...(importers && { importers: { by: importers.by, modules: importers.modules } }),
     fileBytes: Infinity,
+    painter: '',
     options: { backends: ['cpu' as const] },
   };
   return { engine, loaded: await engine.load(request, () => undefined) };

@@ -1,0 +1,2 @@
+/** `shaders/page/picture.wgsl` without its comments. */
+export declare const SHADER: string;
