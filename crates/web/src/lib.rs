@@ -11,6 +11,7 @@ mod draft;
 mod file;
 mod kept;
 mod memory;
+mod metadata;
 mod operators;
 mod pictures;
 mod session;

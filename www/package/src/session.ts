@@ -8,6 +8,8 @@ import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
 import { readDecoderFiles, readProfileOptions, readRunOptions, readSpeechFiles, readVerifyOptions } from './options.js';
 import type { RunOptions } from './options.js';
+import { readMetadata } from './metadata.js';
+import type { ModelMetadata } from './metadata.js';
 import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
 import type { NodeTime, Report, WireReport } from './report.js';
@@ -167,6 +169,11 @@ export class Session<M extends ModelTypes = AnyModel> {
       },
       said,
     );
+  }
+
+  /** What the model file says of itself: who wrote it, what it is for, and what else stands there. Asked of the runtime by each call. */
+  async metadata(): Promise<ModelMetadata> {
+    return readMetadata(await this.#call((engine) => engine.metadata()));
   }
 
   /**

@@ -4,7 +4,7 @@ mod messages;
 
 use std::collections::HashSet;
 
-use kilim_core::Limits;
+use kilim_core::{Limits, Metadata};
 use kilim_core::dim::Shape;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -50,6 +50,7 @@ pub struct Draft {
     constants: Vec<(String, Tensor)>,
     nodes: Vec<DraftNode>,
     outputs: Vec<String>,
+    metadata: Metadata,
     /// Names that have a meaning.
     known: HashSet<String>,
     /// Nodes, those of bodies included.
@@ -153,6 +154,11 @@ impl Draft {
         }
         self.outputs.push(name.to_string());
         Ok(())
+    }
+
+    /// What the model says of itself, in place of what it said before. That of a body is not read.
+    pub fn set_metadata(&mut self, metadata: Metadata) {
+        self.metadata = metadata;
     }
 
     /// How many nodes there are, those of bodies included.
