@@ -254,3 +254,24 @@ fn damaged_files_never_panic() {
         });
     }
 }
+
+#[test]
+fn files_of_weights_say_what_they_are_of() {
+    for case in ["llama-bf16", "llama-bf16-in-parts"] {
+        let graph = import(folder(case), CONFIG).expect("a graph");
+        assert_eq!(graph.metadata.entry("format"), Some("pt"), "{case}");
+    }
+    let said = |header: &str| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        let read = file::read(bytes.len() as u64, &|from, to| {
+            to.copy_from_slice(&bytes[from as usize..][..to.len()]);
+            Ok(())
+        });
+        read.expect("a header").metadata
+    };
+    let texts = said(r#"{"__metadata__": {"author": "me", "steps": 3, "z": ""}}"#);
+    let known = [("author", "me"), ("z", "")];
+    assert_eq!(texts, known.map(|(k, t)| (k.to_string(), t.to_string())));
+    assert_eq!(said(r#"{"__metadata__": ["author"]}"#), []);
+}
