@@ -40,7 +40,7 @@ pub fn read(list: &JsValue) -> Result<Metadata> {
     let what = "the metadata of an importer";
     let texts = convert::strings(list, what)?;
     let malformed = || convert::malformed(what, "six texts and pairs");
-    let (fields, entries) = texts.split_first_chunk().ok_or_else(malformed)?;
+    let (fields, entries) = texts.split_first_chunk::<6>().ok_or_else(malformed)?;
     let [
         name,
         description,

@@ -233,7 +233,11 @@ fn a_library_that_lies_gives_a_typed_error() {
         ("SILENT", ErrorCode::State, "status 77"),
         ("LYING", ErrorCode::InvalidModel, "does not fit its shape"),
         ("NO_KEY", ErrorCode::InvalidValue, "has no key"),
-        ("NO_TEXTS", ErrorCode::InvalidModel, "entries of the metadata"),
+        (
+            "NO_TEXTS",
+            ErrorCode::InvalidModel,
+            "entries of the metadata",
+        ),
         ("NO_METADATA", ErrorCode::InvalidModel, "metadata is NULL"),
         ("BODY_DANGLING", ErrorCode::InvalidGraph, "the value `a`"),
         ("BODY_TWICE", ErrorCode::InvalidModel, "are called `a`"),

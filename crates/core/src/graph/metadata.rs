@@ -85,7 +85,10 @@ mod tests {
         metadata.add("b", "3").expect("room");
         let keys: Vec<_> = metadata.entries.iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["b", "a", "b"]);
-        assert_eq!((metadata.entry("b"), metadata.entry("c")), (Some("3"), None));
+        assert_eq!(
+            (metadata.entry("b"), metadata.entry("c")),
+            (Some("3"), None)
+        );
         let nameless = metadata.add("", "4").expect_err("no key");
         assert_eq!(nameless.code(), ErrorCode::InvalidValue);
         for i in metadata.entries.len()..MOST_ENTRIES {

@@ -1,7 +1,7 @@
 //! What a file holds, as far as the importer reads it. Constants are the slots of fields in their tables (`schema/default/*.fbs` of MNN).
 
-use kilim_core::{Limits, Metadata};
 use kilim_core::error::{Error, Result, unsupported};
+use kilim_core::{Limits, Metadata};
 
 use super::invalid;
 use super::layout::Layout;

@@ -116,8 +116,14 @@ pub(super) fn metadata(
         .iter()
         .map(|(key, text)| (key.as_ptr(), text.as_ptr()))
         .unzip();
-    let [name, description, producer, producer_version, domain, version] =
-        fields.each_ref().map(|text| text.as_ptr());
+    let [
+        name,
+        description,
+        producer,
+        producer_version,
+        domain,
+        version,
+    ] = fields.each_ref().map(|text| text.as_ptr());
     let told = raw::Metadata {
         name,
         description,

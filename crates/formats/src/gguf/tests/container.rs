@@ -96,7 +96,10 @@ fn a_model_says_what_its_file_says() {
     assert_eq!(metadata.entry("general.architecture"), Some("llama"));
     let name = [8u8, 0, 0, 0, 0, 0, 0, 0].into_iter().chain(*b"Sample 1");
     let name: Vec<u8> = name.collect();
-    let bytes = header(&[("general.name", 8, &name), ("small", 6, &1e-5f32.to_le_bytes())]);
+    let bytes = header(&[
+        ("general.name", 8, &name),
+        ("small", 6, &1e-5f32.to_le_bytes()),
+    ]);
     let header = Header::read(&bytes).expect("a header");
     let described = header.metadata.described().expect("texts");
     assert_eq!(described.name, "Sample 1");

@@ -4,13 +4,13 @@ mod messages;
 
 use std::collections::HashSet;
 
-use kilim_core::{Limits, Metadata};
 use kilim_core::dim::Shape;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::ops::{Attributes, check_rank};
 use kilim_core::tensor::Tensor;
+use kilim_core::{Limits, Metadata};
 
 use super::import;
 use super::proto::invalid;

@@ -54,7 +54,11 @@ fn fields_and_entries_are_read() {
         ("version", "12"),
     ];
     assert_eq!(fields, known);
-    let known = [("names", "{0: 'cat'}"), ("author", "\u{fffd}me"), ("names", "{}")];
+    let known = [
+        ("names", "{0: 'cat'}"),
+        ("author", "\u{fffd}me"),
+        ("names", "{}"),
+    ];
     let known = known.map(|(key, text)| (key.to_string(), text.to_string()));
     assert_eq!(graph.metadata.entries, known, "in the order of the file");
 }
@@ -74,7 +78,10 @@ fn so_many_entries_and_no_more() {
     let error = import(&file(&[], &[full, entry(b"k", b"")]));
     assert_eq!(error.err().expect("too many").code(), ErrorCode::Limit);
     let wrong = import(&file(&[], &[int(14, 3)]));
-    assert_eq!(wrong.err().expect("garbled").code(), ErrorCode::InvalidModel);
+    assert_eq!(
+        wrong.err().expect("garbled").code(),
+        ErrorCode::InvalidModel
+    );
 }
 
 #[test]

@@ -97,10 +97,7 @@ fn a_small_file_cannot_fill_the_memory() {
     let name = "n".repeat(1 << 16);
     let entry = Field::Table(vec![text(&name), Field::I32(0)]);
     let error = said(&with(&[], Field::Repeated(1 << 16, Box::new(entry))));
-    assert_eq!(
-        error.expect_err("too much").code(),
-        ErrorCode::InvalidModel
-    );
+    assert_eq!(error.expect_err("too much").code(), ErrorCode::InvalidModel);
     // A short text of a buffer that each has.
     let entry = Field::Table(vec![text("n"), Field::I32(1)]);
     let many = Field::Repeated((1 << 16) + 1, Box::new(entry));
