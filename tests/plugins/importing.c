@@ -20,7 +20,7 @@
 /* Libraries that are older than bodies know the table up to here. */
 _Static_assert(offsetof(KilimGraph, model) == 6 * sizeof(void *), "order");
 _Static_assert(offsetof(KilimGraph, begin_body) == 7 * sizeof(void *), "order");
-/* Those that are older than metadata, up to here. */
+/* Libraries that are older than metadata know it up to here. */
 _Static_assert(offsetof(KilimGraph, metadata) == 9 * sizeof(void *), "order");
 
 enum {

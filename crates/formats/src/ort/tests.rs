@@ -149,7 +149,7 @@ fn files_say_who_made_them() {
     assert_eq!(said, known);
     assert_eq!(graph.metadata.entry("labels"), Some("cat, dog"));
 
-    // As onnxruntime writes what has no version, and says of nothing else.
+    // What onnxruntime writes for a model without a version that says nothing else.
     let none = || Field::None;
     let fields = [none(), none(), none(), Field::U64(i64::MAX as u64), none()];
     let graph = import(&described(fields, none(), none())).expect("a model");
