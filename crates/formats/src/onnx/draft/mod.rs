@@ -3,6 +3,7 @@
 mod messages;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use kilim_core::dim::Shape;
 use kilim_core::dtype::DType;
@@ -50,7 +51,7 @@ pub struct Draft {
     constants: Vec<(String, Tensor)>,
     nodes: Vec<DraftNode>,
     outputs: Vec<String>,
-    metadata: Metadata,
+    metadata: Arc<Metadata>,
     /// Names that have a meaning.
     known: HashSet<String>,
     /// Nodes, those of bodies included.
@@ -158,7 +159,7 @@ impl Draft {
 
     /// What the model says of itself, in place of what it said before. That of a body is not read.
     pub fn set_metadata(&mut self, metadata: Metadata) {
-        self.metadata = metadata;
+        self.metadata = Arc::new(metadata);
     }
 
     /// How many nodes there are, those of bodies included.
