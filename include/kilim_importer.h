@@ -69,6 +69,23 @@ typedef struct KilimOperation {
     const char *const *outputs;
 } KilimOperation;
 
+/* What a model says of itself. Texts are NULL or empty where it says nothing. */
+typedef struct KilimMetadata {
+    const char *name;
+    const char *description;
+    /* The program that wrote the file, and its version. */
+    const char *producer;
+    const char *producer_version;
+    /* Whose model it is, as a domain in the reverse order: org.example. */
+    const char *domain;
+    /* The version of the model. */
+    const char *version;
+    /* Everything else: keys, none of them empty, each with its text. */
+    size_t entry_count;
+    const char *const *keys;
+    const char *const *texts;
+} KilimMetadata;
+
 /* A model file. */
 typedef struct KilimFile {
     /* sizeof(KilimFile) of the host. */
@@ -107,6 +124,8 @@ typedef struct KilimGraph {
     KilimStatus (*begin_body)(void *self, const char *attribute, KilimMessage *error);
     /* Ends the body that has begun last. A node gets the bodies that have ended before it in its graph. */
     KilimStatus (*end_body)(void *self, KilimMessage *error);
+    /* What the model says of itself, in place of what was said before. May be called whichever body has begun. */
+    KilimStatus (*metadata)(void *self, const KilimMetadata *metadata, KilimMessage *error);
 } KilimGraph;
 
 /* What a library gives: its table. It stays as it is while the library is loaded. */

@@ -20,6 +20,8 @@
 /* Libraries that are older than bodies know the table up to here. */
 _Static_assert(offsetof(KilimGraph, model) == 6 * sizeof(void *), "order");
 _Static_assert(offsetof(KilimGraph, begin_body) == 7 * sizeof(void *), "order");
+/* Libraries that are older than metadata know it up to here. */
+_Static_assert(offsetof(KilimGraph, metadata) == 9 * sizeof(void *), "order");
 
 enum {
     /* y = x + w, the elements of w from the file itself, behind 8 bytes. */
@@ -54,6 +56,11 @@ enum {
     LYING,
     /* Tells whether the host has a function that it does not have. */
     NEWER,
+    /* Says something of itself, and something else; and what it must not. */
+    DESCRIBED,
+    NO_KEY,
+    NO_TEXTS,
+    NO_METADATA,
     /* y = 2 x where c holds, else x and 3 x more by a loop in the branch. */
     CONTROL,
     /* Bodies that cannot be. */
@@ -167,6 +174,17 @@ static KilimStatus body(const KilimGraph *g, KilimMessage *error) {
     return add(g, "If", "c", NULL, "y", error);
 }
 
+static KilimStatus describe(const KilimGraph *g, KilimMessage *error) {
+    const KilimMetadata before = {.name = "another", .domain = "com.example"};
+    const char *keys[] = {"classes", CASE == NO_KEY ? "" : "note", "classes"}, *texts[] = {"cat, dog", NULL, "bird"};
+    const KilimMetadata told = {.name = "mine", .description = "a sample", .producer = "by hand", .version = "7", .entry_count = 3,
+                                .keys = keys, .texts = CASE == NO_TEXTS ? NULL : texts};
+    if (!KILIM_IMPORTER_HAS(g, KilimGraph, metadata)) return fail(error, KILIM_UNSUPPORTED, "this Kilim has no metadata");
+    if (CASE == NO_METADATA) return g->metadata(g->self, NULL, error);
+    g->metadata(g->self, &before, error);
+    return g->metadata(g->self, &told, error);
+}
+
 static KilimStatus load(void *self, const KilimFile *file, const KilimGraph *g, KilimMessage *error) {
     (void)self;
     const KilimDim dims[] = {{.size = -1, .symbol = "n"}, {.size = 2, .symbol = NULL}};
@@ -249,6 +267,13 @@ static KilimStatus load(void *self, const KilimFile *file, const KilimGraph *g, 
             add(g, "Neg", "x", NULL, "y", error);
             break;
         }
+        case DESCRIBED:
+        case NO_KEY:
+        case NO_TEXTS:
+        case NO_METADATA:
+            add(g, "Neg", "x", NULL, "y", error);
+            status = describe(g, error);
+            break;
         case CONTROL: status = control(g, error); break;
         default: break;
     }

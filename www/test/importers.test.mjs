@@ -145,6 +145,40 @@ test('nodes have bodies, which see what is around them', async () => {
   assert.deepEqual((await ran({ mine: control }, file, [-1, 0])).y, [-4, 0]);
 });
 
+test('a session tells what the file says of itself', async () => {
+  const said = (module, file, worker) =>
+    here.page.evaluate(
+      async ({ module, file, worker }) => {
+        kilim.registerImporter('mine', module);
+        try {
+          const session = await kilim.load(new Uint8Array(file), { backends: ['cpu'], worker });
+          const metadata = await session.metadata();
+          session.close();
+          return metadata;
+        } catch ({ code, message }) {
+          return { code, message };
+        }
+      },
+      { module, file: [...file], worker },
+    );
+  const neg = (metadata) => importer(`return ${one("op: 'Neg'", `metadata: ${metadata}`)}`);
+  const nothing = { name: '', description: '', producer: '', producerVersion: '', domain: '', version: '', entries: {} };
+  const given = { name: 'sample', producerVersion: '2', entries: { general_name: 'kept as it is', labels: 'cat\ndog' } };
+  const module = neg(JSON.stringify(given));
+  for (const worker of [true, false]) assert.deepEqual(await said(module, bytes('mine'), worker), { ...nothing, ...given });
+  assert.deepEqual(await said(neg('undefined'), bytes('mine'), true), nothing);
+  const wrong = await said(neg('{ version: 2 }'), bytes('mine'), true);
+  assert.equal(wrong.code, 'INVALID_VALUE');
+  assert.match(wrong.message, /the metadata `version`/);
+  // A file of ONNX, with `producer_name` and an entry of `metadata_props` behind the model.
+  const field = (number, content) => [(number << 3) | 2, content.length, ...content];
+  const entry = [...field(1, bytes('labels')), ...field(2, bytes('cat'))];
+  const file = model({ nodes: [['Neg', ['x'], ['y']]], inputs: [['x', ['n']]], outputs: [['y', ['n']]] });
+  const onnx = await said(module, [...file, ...field(2, bytes('by hand')), ...field(14, entry)], true);
+  assert.equal(onnx.producer, 'by hand');
+  assert.deepEqual(onnx.entries, { labels: 'cat' });
+});
+
 test('an importer may give a file of another format', async () => {
   const inner = model({ nodes: [['Neg', ['x'], ['y']]], inputs: [['x', ['n']]], outputs: [['y', ['n']]] });
   const wrapped = importer('return file.bytes.slice(4)');

@@ -49,6 +49,7 @@ fn rebuilt(graph: &Graph, in_body: bool, replace: &mut Replace) -> Result<Rebuil
         values[input.0] = Some(b.graph().add_input(name, value.fact.clone()));
     }
     b.graph().variables.clone_from(&graph.variables);
+    b.graph().metadata = graph.metadata.clone();
     for node in &graph.nodes {
         let around = b.enter(&node.name);
         let made = one(&mut b, graph, node, in_body, &mut values, replace);

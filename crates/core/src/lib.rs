@@ -52,7 +52,7 @@ pub use dim::{Dim, Shape};
 pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};
 pub use fact::Fact;
-pub use graph::{Graph, InferContext, Node, NodeId, Operator, Value, ValueId, Variable};
+pub use graph::{Graph, InferContext, Metadata, Node, NodeId, Operator, Value, ValueId, Variable};
 pub use ids::BackendId;
 pub use interrupt::{AbortSignal, Interrupt};
 pub use kilim_derive::Reflect;

@@ -25,8 +25,8 @@ pub use kilim_core as core;
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, DeviceTensor, Dim, Error, ErrorCode,
-    Fact, Form, Graph, Keep, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result,
-    RunOptions, Session, SessionOptions, Shape, Tensor, Variable,
+    Fact, Form, Graph, Keep, Kind, Map, Metadata, Pin, Placement, Port, PrecisionPin, Report,
+    Result, RunOptions, Session, SessionOptions, Shape, Tensor, Variable,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use kilim_core::{CommandQueue, MemoryHandle, MemoryKind, UserMemory};

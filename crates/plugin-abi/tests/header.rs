@@ -105,6 +105,11 @@ fn the_header_says_what_the_types_say() {
         attributes = "attributes", input_count = "input_count", inputs = "inputs",
         output_count = "output_count", outputs = "outputs",
     });
+    layout!(text, importer::Metadata, "KilimMetadata", {
+        name = "name", description = "description", producer = "producer",
+        producer_version = "producer_version", domain = "domain", version = "version",
+        entry_count = "entry_count", keys = "keys", texts = "texts",
+    });
     layout!(text, importer::File, "KilimFile", {
         size = "size", this = "self", name = "name", bytes = "bytes", byte_count = "byte_count",
         beside = "beside",
@@ -112,6 +117,7 @@ fn the_header_says_what_the_types_say() {
     layout!(text, importer::Graph, "KilimGraph", {
         size = "size", this = "self", input = "input", constant = "constant", node = "node",
         output = "output", model = "model", begin_body = "begin_body", end_body = "end_body",
+        metadata = "metadata",
     });
     layout!(text, importer::Importer, "KilimImporter", {
         version = "version", size = "size", this = "self", probe = "probe", load = "load",

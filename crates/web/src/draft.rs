@@ -8,6 +8,7 @@ use kilim_core::{DType, Dim, Error, Result, Shape, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::convert;
+use crate::metadata;
 
 fn malformed(what: &str, expected: &str) -> Error {
     convert::malformed(&format!("{what} of an importer"), expected)
@@ -40,6 +41,9 @@ pub fn draft(given: &JsValue, files: Vec<GivenFile>) -> Result<Draft> {
     let files = GivenFiles::new(files.collect());
     let mut draft = Draft::new(text(given, "id")?);
     fill(&mut draft, given, &files)?;
+    if let Some(said) = convert::field(given, "metadata") {
+        draft.set_metadata(metadata::read(&said)?);
+    }
     Ok(draft)
 }
 

@@ -12,6 +12,7 @@ mod draft;
 mod file;
 mod kept;
 mod memory;
+mod metadata;
 mod operators;
 mod pictures;
 mod session;

@@ -22,6 +22,7 @@ use crate::convert;
 use crate::draft;
 use crate::file::WasmFile;
 use crate::kept::Kept;
+use crate::metadata;
 use crate::pictures;
 use crate::speech;
 use crate::stop::Stop;
@@ -69,6 +70,11 @@ impl WasmSession {
     /// `[{name, type, dims, kind, optional}]`.
     pub fn outputs(&self) -> Result<Array, JsValue> {
         self.look(|session| session.outputs().iter().map(convert::port).collect())
+    }
+
+    /// What the model says of itself, as [`metadata::list`] has it.
+    pub fn metadata(&self) -> Result<Array, JsValue> {
+        self.look(|session| metadata::list(session.metadata()))
     }
 
     /// The report as JSON.

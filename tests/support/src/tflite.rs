@@ -15,6 +15,8 @@ pub enum Field {
     F32s(Vec<f32>),
     Table(Vec<Field>),
     Tables(Vec<Field>),
+    /// A vector of so many offsets to one table.
+    Repeated(usize, Box<Field>),
 }
 
 pub fn text(s: &str) -> Field {
@@ -43,6 +45,15 @@ pub fn write(file: &mut Vec<u8>, field: &Field) -> usize {
             file.resize(file.len() + 4 * tables.len(), 0);
             for (i, table) in tables.iter().enumerate() {
                 refer(file, start + 4 + 4 * i, table);
+            }
+        }
+        Field::Repeated(count, table) => {
+            file.extend((*count as u32).to_le_bytes());
+            let first = file.len();
+            file.resize(first + 4 * count, 0);
+            let target = write(file, table);
+            for at in (first..).step_by(4).take(*count) {
+                file[at..at + 4].copy_from_slice(&((target - at) as u32).to_le_bytes());
             }
         }
         Field::Table(fields) => {
@@ -143,8 +154,22 @@ pub fn op(code: i32, inputs: &[i32], outputs: &[i32], options: &[Field]) -> Test
 
 /// A model of one graph, with a buffer for each constant and an operator code for each operator.
 pub fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp]) -> Vec<u8> {
+    described(tensors, inputs, outputs, ops, &[], Field::None)
+}
+
+/// [`file`] whose first buffers, from number 1 on, are `more`, with the field `metadata`.
+pub fn described(
+    tensors: &[TestTensor],
+    inputs: &[i32],
+    outputs: &[i32],
+    ops: &[TestOp],
+    more: &[Vec<u8>],
+    metadata: Field,
+) -> Vec<u8> {
     use Field::*;
     let mut buffers = vec![Table(vec![None])];
+    let more = more.iter().map(|data| Table(vec![Bytes(data.clone())]));
+    buffers.extend(more);
     let tensors = tensors
         .iter()
         .map(|t| {
@@ -215,6 +240,8 @@ pub fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[Test
         Tables(vec![subgraph]),
         text("test"),
         Tables(buffers),
+        None,
+        metadata,
     ]);
     let mut bytes = vec![0; 8];
     bytes[4..8].copy_from_slice(b"TFL3");

@@ -182,6 +182,32 @@ fn a_library_may_give_control_flow() {
 }
 
 #[test]
+fn a_library_may_say_what_the_file_says_of_itself() {
+    let session = opened(&case("DESCRIBED")).unwrap();
+    let metadata = session.metadata();
+    let fields: Vec<_> = metadata.fields().collect();
+    let said = [
+        ("name", "mine"),
+        ("description", "a sample"),
+        ("producer", "by hand"),
+        ("version", "7"),
+    ];
+    assert_eq!(fields, said, "what was said before counts for nothing");
+    let entries = [("classes", "cat, dog"), ("note", ""), ("classes", "bird")];
+    let entries = entries.map(|(key, text)| (key.to_string(), text.to_string()));
+    assert_eq!(metadata.entries, entries);
+    let silent = opened(&case("NEWER")).unwrap();
+    assert_eq!(silent.metadata(), &kilim::Metadata::default());
+
+    // In a library in Rust, and while a body has begun.
+    let folder = built("importer_control", "plugin-rust", "");
+    let session = load(b"control", options(&["cpu"], &folder)).unwrap();
+    let metadata = session.metadata();
+    assert_eq!(metadata.producer, "control");
+    assert_eq!(metadata.entry("loop"), Some("three times"));
+}
+
+#[test]
 fn a_library_that_lies_gives_a_typed_error() {
     let cases = [
         (
@@ -206,6 +232,13 @@ fn a_library_that_lies_gives_a_typed_error() {
         ("MANY", ErrorCode::Limit, "nodes"),
         ("SILENT", ErrorCode::State, "status 77"),
         ("LYING", ErrorCode::InvalidModel, "does not fit its shape"),
+        ("NO_KEY", ErrorCode::InvalidValue, "has no key"),
+        (
+            "NO_TEXTS",
+            ErrorCode::InvalidModel,
+            "entries of the metadata",
+        ),
+        ("NO_METADATA", ErrorCode::InvalidModel, "metadata is NULL"),
         ("BODY_DANGLING", ErrorCode::InvalidGraph, "the value `a`"),
         ("BODY_TWICE", ErrorCode::InvalidModel, "are called `a`"),
         (

@@ -333,6 +333,8 @@ export function createEngine(
 
     nextWindow: (samples, times) => calling(undefined, (session) => session.nextWindow(samples, times)),
 
+    metadata: () => calling(undefined, (session) => session.metadata()),
+
     reset: () => calling(undefined, (session) => session.reset()),
 
     saveCache(): Promise<Uint8Array> {

@@ -65,6 +65,8 @@ export interface WasmFile {
 export interface WasmSession {
   inputs(): Port[];
   outputs(): Port[];
+  /** The fields, and behind them keys and texts, as `metadata.ts` reads them. */
+  metadata(): string[];
   /** JSON in the library's own names. */
   report(): string;
   revision(): number;

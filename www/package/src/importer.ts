@@ -2,6 +2,8 @@
 import { describe, reasonOf } from './describe.js';
 import { KilimError } from './errors.js';
 import type { ErrorCode } from './errors.js';
+import { FIELDS } from './metadata.js';
+import type { ModelMetadata } from './metadata.js';
 import { check, toWire } from './tensor.js';
 import type { DType, TensorLike, WireTensor } from './tensor.js';
 
@@ -75,6 +77,8 @@ export interface ModelDraft {
   nodes: DraftNode[];
   /** Values by their names. */
   outputs: string[];
+  /** What the file says of itself. */
+  metadata?: Partial<ModelMetadata>;
 }
 
 /** An importer in JavaScript. A module exports it as its default. */
@@ -121,6 +125,8 @@ interface WireNode {
 /** A model as the runtime takes it. */
 export interface WireDraft extends WireGraph {
   id: string;
+  /** The fields, and behind them keys and texts. */
+  metadata: string[];
 }
 
 /** The model file, and the files beside it by their names, in the order of the runtime. Bytes are copies. */
@@ -238,7 +244,11 @@ function toWireDraft(id: string, draft: ModelDraft, given: Map<ArrayBufferLike, 
       outputs: listed(id, '`outputs`', draft.outputs, (name) => text(id, 'an output', name)),
     };
   };
-  return { id, ...graph(draft, 0) };
+  const metadata = ({ entries = {}, ...fields }: Partial<ModelMetadata>): string[] => [
+    ...FIELDS.map((field) => text(id, `the metadata \`${field}\``, fields[field] ?? '')),
+    ...Object.entries(entries).flatMap(([key, value]) => [key, text(id, `the entry \`${key}\` of the metadata`, value)]),
+  ];
+  return { id, ...graph(draft, 0), metadata: metadata(draft.metadata ?? {}) };
 }
 
 /** The importers of this thread by the addresses of their modules. */

@@ -60,6 +60,7 @@ export type {
   Task,
 } from './backend/types.js';
 export { registerImporter } from './importers.js';
+export type { ModelMetadata } from './metadata.js';
 export type { DraftAttribute, DraftBody, DraftInput, DraftNode, ImportedFile, ModelDraft, PageImporter } from './importer.js';
 export { Decoder } from './decoder.js';
 export type { DecoderFiles, Sampling } from './decoder.js';

@@ -82,6 +82,7 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
     openSpeech: (files) => queued(() => engine.openSpeech(files)),
     hearWindow: (request, signal) => queued(() => engine.hearWindow(request, signal)),
     nextWindow: (samples, times) => queued(() => engine.nextWindow(samples, times)),
+    metadata: () => queued(() => engine.metadata()),
     reset: () => queued(() => engine.reset()),
     saveCache: () => queued(() => engine.saveCache()),
     paint: (request) => queued(() => engine.paint(request)),

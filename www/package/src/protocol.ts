@@ -184,6 +184,8 @@ export interface Engine {
   hearWindow(request: WindowRequest, signal?: AbortSignal): Promise<Window>;
   /** How many of the samples that are left of a recording are heard next. */
   nextWindow(samples: Float32Array, times: boolean): Promise<number>;
+  /** What the model says of itself, as `metadata.ts` reads it. */
+  metadata(): Promise<string[]>;
   /** Gives the variables of the session their first values. */
   reset(): Promise<void>;
   saveCache(): Promise<Uint8Array>;
@@ -210,6 +212,7 @@ export type Request =
   | { kind: 'openSpeech'; id: number; files: SpeechFiles }
   | { kind: 'hearWindow'; id: number; request: WindowRequest }
   | { kind: 'nextWindow'; id: number; samples: Float32Array; times: boolean }
+  | { kind: 'metadata'; id: number }
   | { kind: 'reset'; id: number }
   | { kind: 'saveCache'; id: number }
   | { kind: 'paint'; id: number; request: PaintRequest }

@@ -148,6 +148,7 @@ export function createRemoteEngine({ variant, threads, assets }: Place): Engine 
         return call<Window>(message as Omit<Request, 'id'>, signal);
       }),
     nextWindow: (samples, times) => call<number>({ kind: 'nextWindow', samples, times } as Omit<Request, 'id'>),
+    metadata: () => call<string[]>({ kind: 'metadata' } as Omit<Request, 'id'>),
     reset: () => call<void>({ kind: 'reset' } as Omit<Request, 'id'>),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     paint: (request) => {

@@ -56,6 +56,8 @@ export function serve(create: CreateGlue<Glue>, { places, needs }: Build): void 
         return engine.hearWindow(message.request, signal);
       case 'nextWindow':
         return engine.nextWindow(message.samples, message.times);
+      case 'metadata':
+        return engine.metadata();
       case 'reset':
         return engine.reset();
       case 'saveCache':

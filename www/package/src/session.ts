@@ -6,6 +6,8 @@ import type { Closes } from './disposable.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
+import { readMetadata } from './metadata.js';
+import type { ModelMetadata } from './metadata.js';
 import { readDecoderFiles, readProfileOptions, readRunOptions, readSpeechFiles, readVerifyOptions } from './options.js';
 import type { RunOptions } from './options.js';
 import type { PaintRequest } from './painter.js';
@@ -168,6 +170,11 @@ export class Session<M extends ModelTypes = AnyModel> {
       },
       said,
     );
+  }
+
+  /** What the model file says of itself: who wrote it, what it is for, and what else stands there. Asked of the runtime by each call. */
+  async metadata(): Promise<ModelMetadata> {
+    return readMetadata(await this.#call((engine) => engine.metadata()));
   }
 
   /**

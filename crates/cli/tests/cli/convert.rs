@@ -49,6 +49,28 @@ fn a_converted_model_says_the_same() {
 }
 
 #[test]
+fn what_the_file_says_of_itself_stays() {
+    let dir = folder("metadata");
+    let (_, file) = convert(&dir, "said.onnx", &["--unchecked"]);
+    let file = file.display().to_string();
+    let said = |file: &str| -> serde_json::Value {
+        let view = ok(&["inspect", file, "--backends", "cpu", "--json"]);
+        let mut view: serde_json::Value = serde_json::from_str(&view).expect("JSON");
+        view["metadata"].take()
+    };
+    let (before, after) = (said(&digits()), said(&file));
+    assert_eq!(before["producer"], "kilim train_digits");
+    assert_eq!(after["producer"], "kilim");
+    assert_eq!(after["name"], before["name"]);
+    let kept = &after["entries"]["original_producer"];
+    assert_eq!(kept, "kilim train_digits");
+    let out = ok(&["inspect", &file, "--backends", "cpu"]);
+    let line = "  original_producer: kilim train_digits\n";
+    assert!(out.starts_with("metadata\n") && out.contains(line), "{out}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn weights_go_beside_the_model() {
     let dir = folder("beside");
     let (_, inside) = convert(&dir, "inside.onnx", &["--unchecked"]);

@@ -204,12 +204,9 @@ impl<'m, 'a, 'g> GraphWriter<'m, 'a, 'g> {
         for node in self.nodes {
             message.message(1, node);
         }
-        let name = if graph.name.is_empty() {
-            "graph"
-        } else {
-            &graph.name
-        };
-        message.text(2, name);
+        let names = [&graph.metadata.name, &graph.name].into_iter();
+        let name = names.map(String::as_str).find(|name| !name.is_empty());
+        message.text(2, name.unwrap_or("graph"));
         for initializer in self.initializers {
             message.message(5, initializer);
         }

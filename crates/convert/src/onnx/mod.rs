@@ -3,13 +3,13 @@
 mod attributes;
 mod form;
 mod graph;
+mod metadata;
 mod names;
 mod node;
 mod ops;
 mod tensor;
 mod value;
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::RangeInclusive;
 
@@ -64,8 +64,6 @@ pub struct OnnxOptions {
     /// The operator set, one of [`OPSETS`]; without one 21, or a later one that an operator needs.
     pub opset: Option<i64>,
     pub weights: Weights,
-    /// Key and value of what the file says about the model.
-    pub metadata: BTreeMap<String, String>,
 }
 
 /// An ONNX model that is ready to be written.
@@ -78,7 +76,8 @@ pub struct OnnxModel {
 
 impl OnnxModel {
     /// The model of a graph whose operators ONNX has, see [`lower`](crate::lower()). Names of inputs, outputs and open dimensions stay; a value
-    /// or a node whose name another one has gets a number behind it.
+    /// or a node whose name another one has gets a number behind it. So does what the graph says of itself: Kilim is the producer of the file, and
+    /// the one before it is an entry, `original_producer`.
     ///
     /// # Errors
     /// `InvalidValue` for an operator set that is not known; `Unsupported`, with the operator's name, for what that operator set cannot say;
@@ -130,8 +129,7 @@ impl OnnxModel {
         let mut model = Message::default();
         let ir = IR_VERSIONS.iter().find(|(of, _)| *of == opset);
         model.int(1, ir.map_or(10, |(_, ir)| *ir));
-        model.text(2, "kilim");
-        model.text(3, env!("CARGO_PKG_VERSION"));
+        metadata::write(&graph.metadata, &mut model);
         model.message(7, written.graph);
         let domains = [
             (true, "", opset),
@@ -143,12 +141,6 @@ impl OnnxModel {
             set.text(1, domain);
             set.int(2, *version);
             model.message(8, set);
-        }
-        for (key, value) in &options.metadata {
-            let mut entry = Message::default();
-            entry.text(1, key);
-            entry.text(2, value);
-            model.message(14, entry);
         }
         Ok(OnnxModel {
             model,

@@ -3,6 +3,7 @@
 mod activation;
 mod bodies;
 mod flow;
+mod metadata;
 mod names;
 mod operator;
 mod renumbered;
@@ -23,6 +24,7 @@ use crate::tensor::Tensor;
 pub use activation::Activation;
 pub use bodies::Bodies;
 pub use flow::{Axes, Elements, Flow, Precision};
+pub use metadata::Metadata;
 pub use names::Names;
 pub use operator::{InferContext, Operator};
 pub use renumbered::Renumbered;
@@ -84,6 +86,8 @@ pub struct Graph {
     /// What a session keeps from run to run. The last inputs and the last outputs, as many as there are variables and in their
     /// order, are their values before and after a run. Bodies have none.
     pub variables: Vec<Variable>,
+    /// What the file says of its model. Bodies have nothing.
+    pub metadata: Arc<Metadata>,
 }
 
 /// A tensor that outlives the runs of a session.

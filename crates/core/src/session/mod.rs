@@ -30,7 +30,7 @@ use crate::backend::{Backend, RawConstants};
 use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
-use crate::graph::Graph;
+use crate::graph::{Graph, Metadata};
 use crate::interrupt::Interrupt;
 use crate::report::{NodeTime, PrecisionOverride, PrecisionReport, Report};
 use crate::schedule::TraceEvent;
@@ -90,6 +90,11 @@ impl Session {
     /// Names, element types and shapes of the model's outputs, in the order of the model file.
     pub fn outputs(&self) -> &[Port] {
         &self.ports.outputs
+    }
+
+    /// What the model file says of itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.graph().metadata
     }
 
     /// Runs a model of tensors, see [`Session::run_data`].

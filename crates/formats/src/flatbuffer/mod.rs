@@ -54,6 +54,11 @@ fn garbled(what: &str, position: usize) -> Error {
     )
 }
 
+/// How much may be read of a file of `size` bytes that is in memory.
+fn allowance(size: usize) -> usize {
+    size.saturating_mul(4).saturating_add(4096)
+}
+
 fn as_text(bytes: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(bytes);
     text.map_err(|_| Error::new(ErrorCode::InvalidModel, "a name is not valid UTF-8"))
@@ -64,8 +69,13 @@ impl<'a> FlatBuffer<'a> {
     pub fn of(source: &'a ModelFile) -> FlatBuffer<'a> {
         let (bytes, pieces) = (source.bytes.as_slice(), source.pieces());
         let size = usize::try_from(source.size()).unwrap_or(usize::MAX);
-        let spent = size.saturating_mul(4).saturating_add(4096);
-        FlatBuffer::new(Stored::Memory { bytes, pieces }, size, spent)
+        FlatBuffer::new(Stored::Memory { bytes, pieces }, size, allowance(size))
+    }
+
+    /// A FlatBuffer in a vector of another one.
+    pub fn within(bytes: &'a [u8]) -> FlatBuffer<'a> {
+        let (size, pieces) = (bytes.len(), &[][..]);
+        FlatBuffer::new(Stored::Memory { bytes, pieces }, size, allowance(size))
     }
 
     /// A FlatBuffer that is only looked at where it lies: so many tables may be read, and no texts and lists.

@@ -78,6 +78,22 @@ pub enum Value<'a> {
     List(List<'a>),
 }
 
+impl Value<'_> {
+    /// The value as text; of a list, how many values it has.
+    fn described(self) -> String {
+        match self {
+            Value::Int(n) => n.to_string(),
+            Value::Large(n) => n.to_string(),
+            // The shortest text that stands for the number, which most files have in 32 bits.
+            Value::Float(n) if f64::from(n as f32) == n => (n as f32).to_string(),
+            Value::Float(n) => n.to_string(),
+            Value::Bool(is) => is.to_string(),
+            Value::Text(text) => text.to_string(),
+            Value::List(list) => format!("[{} values]", list.count()),
+        }
+    }
+}
+
 /// Values of one type, which are read anew each time.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
@@ -144,7 +160,11 @@ fn list<'a>(reader: &mut Reader<'a>, depth: usize) -> Result<List<'a>> {
 }
 
 /// The values of a file by their keys.
-pub struct Metadata<'a>(HashMap<&'a str, Value<'a>>);
+pub struct Metadata<'a> {
+    values: HashMap<&'a str, Value<'a>>,
+    /// The keys in the order of the file.
+    keys: Vec<&'a str>,
+}
 
 /// Bytes of a key and its value, at least.
 pub const LEAST: usize = 8 + 4 + 1;
@@ -155,7 +175,7 @@ impl<'a> Metadata<'a> {
     /// # Errors
     /// `InvalidModel` where they are garbled, or a key is there twice.
     pub fn read(reader: &mut Reader<'a>, count: usize) -> Result<Metadata<'a>> {
-        let mut values = HashMap::new();
+        let (mut values, mut keys) = (HashMap::new(), Vec::new());
         for _ in 0..count {
             let key = reader.text()?;
             let of = Type::read(reader)?;
@@ -163,13 +183,36 @@ impl<'a> Metadata<'a> {
             if values.insert(key, value).is_some() {
                 return Err(invalid(format!("the key `{key}` is there twice")));
             }
+            keys.push(key);
         }
-        Ok(Metadata(values))
+        Ok(Metadata { values, keys })
     }
 
     /// The value of a key, where there is one.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
-        self.0.get(key).copied()
+        self.values.get(key).copied()
+    }
+
+    /// What the file says of itself: all keys with their values as texts; of a list, how many values it has.
+    ///
+    /// # Errors
+    /// `Limit` where there are too many keys.
+    pub fn described(&self) -> Result<kilim_core::Metadata> {
+        let text = |key: &str| match self.get(key) {
+            Some(Value::Text(text)) => text.to_string(),
+            _ => String::new(),
+        };
+        let mut described = kilim_core::Metadata {
+            name: text("general.name"),
+            description: text("general.description"),
+            version: text("general.version"),
+            ..kilim_core::Metadata::default()
+        };
+        let keys = self.keys.iter().filter(|key| !key.is_empty());
+        for (key, value) in keys.filter_map(|key| Some((*key, self.get(key)?))) {
+            described.add(key, value.described())?;
+        }
+        Ok(described)
     }
 
     /// The text of a key.

@@ -12,6 +12,8 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
@@ -45,17 +47,19 @@ impl Importer for Gguf {
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let header = Header::read(source.bytes.as_slice())?;
         header.check_elements()?;
-        match model_of(&header.metadata)? {
+        let mut graph = match model_of(&header.metadata)? {
             (_, Model::Decoder(_)) => {
                 let sizes = sizes::read(&header.metadata, header.count())?;
                 let tensors = OfFile {
                     header: &header,
                     source,
                 };
-                language::graph(sizes, &tensors, &source.interrupt, limits)
+                language::graph(sizes, &tensors, &source.interrupt, limits)?
             }
-            (name, Model::Encoder) => encoder::graph(name, &header, source),
-        }
+            (name, Model::Encoder) => encoder::graph(name, &header, source)?,
+        };
+        graph.metadata = Arc::new(header.metadata.described()?);
+        Ok(graph)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -40,6 +41,7 @@ pub fn graph(net: &Net, source: &ModelFile, limits: &Limits) -> Result<Graph> {
     for tensor in outputs(net)? {
         main.output(tensor)?;
     }
+    main.builder.graph().metadata = Arc::new(net.metadata.clone());
     main.builder.finish()
 }
 

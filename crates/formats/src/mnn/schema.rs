@@ -1,7 +1,7 @@
 //! What a file holds, as far as the importer reads it. Constants are the slots of fields in their tables (`schema/default/*.fbs` of MNN).
 
-use kilim_core::Limits;
 use kilim_core::error::{Error, Result, unsupported};
+use kilim_core::{Limits, Metadata};
 
 use super::invalid;
 use super::layout::Layout;
@@ -9,6 +9,7 @@ use crate::flatbuffer::{FlatBuffer, Table};
 
 /// Fields of `Net`.
 pub mod net {
+    pub const BIZ_CODE: usize = 0;
     pub const DESCRIBED: usize = 1;
     pub const EXTRA: usize = 2;
     pub const OPS: usize = 3;
@@ -18,6 +19,7 @@ pub mod net {
     pub const TENSOR_NAMES: usize = 7;
     pub const USAGE: usize = 9;
     pub const SUBGRAPHS: usize = 10;
+    pub const UUID: usize = 11;
 }
 
 /// The field of `SubGraphProto` with its operators.
@@ -67,6 +69,7 @@ pub struct Net<'a> {
     pub outputs: Vec<&'a str>,
     /// The bodies of control flow.
     pub bodies: Vec<Body<'a>>,
+    pub metadata: Metadata,
 }
 
 /// The body of a loop or a branch.
@@ -115,13 +118,38 @@ impl<'a> Net<'a> {
             });
         }
         Ok(Net {
-            version: extra.map_or(Ok(""), |extra| extra.text(2))?,
+            version: extra.as_ref().map_or(Ok(""), |extra| extra.text(2))?,
             ops,
             tensors,
             outputs: root.texts(net::OUTPUTS)?,
             bodies,
+            metadata: metadata(&root, extra.as_ref())?,
         })
     }
+}
+
+/// What the file says of itself: its converter, and the texts of `Net` and `ExtraInfo` under the names of the schema.
+fn metadata(root: &Table, extra: Option<&Table>) -> Result<Metadata> {
+    let text = |of: Option<&Table>, slot: usize| of.map_or(Ok(String::new()), |t| t.string(slot));
+    let producer_version = text(extra, 2)?;
+    let mut metadata = Metadata {
+        producer: match producer_version.is_empty() {
+            true => String::new(),
+            false => "MNN".to_string(),
+        },
+        producer_version,
+        ..Metadata::default()
+    };
+    for (key, said) in [
+        ("bizCode", text(Some(root), net::BIZ_CODE)?),
+        ("mnn_uuid", text(Some(root), net::UUID)?),
+        ("extraInfo.name", text(extra, 1)?),
+    ] {
+        if !said.is_empty() {
+            metadata.add(key, said)?;
+        }
+    }
+    Ok(metadata)
 }
 
 /// The numbers of tensors.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Graph, ValueId};
@@ -98,8 +99,9 @@ pub fn model<'a>(
         opsets: opsets(&model.opset_import),
         ..Frame::default()
     };
-    let built = importer.graph(graph, setting, false, &[])?;
+    let mut built = importer.graph(graph, setting, false, &[])?;
     importer.refused.check()?;
+    built.graph.metadata = Arc::new(model.metadata.clone());
     Ok(built.graph)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use kilim_core::Metadata;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 
 use super::order::in_order;
@@ -9,7 +10,7 @@ use crate::flatbuffer::{FlatBuffer, Found, Table};
 use crate::onnx::proto::{
     AttributeProto, DimensionProto, Field, GraphProto, Holder, ModelProto, NodeProto, Numbers,
     OperatorSetId, ShapeProto, SparseTensorProto, TensorProto, TensorType, TypeProto, ValueInfo,
-    invalid,
+    invalid, version,
 };
 
 /// The versions of the format that are known. They differ in what says which kernels run the nodes, which is not read.
@@ -21,11 +22,11 @@ const VERSIONS: [&str; 3] = ["4", "5", "6"];
 /// `Unsupported` for other versions and what ONNX has no message for, `InvalidModel` where the file is garbled.
 pub fn model<'a>(file: &'a FlatBuffer<'a>, depth: usize) -> Result<ModelProto<'a>> {
     let session = file.root()?;
-    let version = session.text(0)?;
-    if !VERSIONS.contains(&version) {
+    let of_format = session.text(0)?;
+    if !VERSIONS.contains(&of_format) {
         return Err(unsupported("another version of the ORT format")
             .with_expected(VERSIONS.join(", "))
-            .with_got(version)
+            .with_got(of_format)
             .with_hint("convert the ONNX model again, by the current onnxruntime"));
     }
     let model = session.table(1)?;
@@ -42,7 +43,34 @@ pub fn model<'a>(file: &'a FlatBuffer<'a>, depth: usize) -> Result<ModelProto<'a
         opset_import: opsets.collect::<Result<_>>()?,
         graph: model.table(7)?.map(|t| graph(&t, depth)).transpose()?,
         functions: Vec::new(),
+        metadata: metadata(&model)?,
     })
+}
+
+/// What onnxruntime writes for a model without a version (`kNoVersion` in `core/graph/model.h`).
+const NO_VERSION: i64 = i64::MAX;
+
+/// What the file says of itself. The format does not keep the name of the graph.
+fn metadata(model: &Table) -> Result<Metadata> {
+    let mut metadata = Metadata {
+        producer: model.string(2)?,
+        producer_version: model.string(3)?,
+        domain: model.string(4)?,
+        version: match model.i64(5)? {
+            NO_VERSION => String::new(),
+            number => version(number),
+        },
+        description: model.string(6)?,
+        ..Metadata::default()
+    };
+    if metadata.description.is_empty() {
+        metadata.description = model.string(8)?;
+    }
+    model.each_table(9, |entry| match entry.string(0)? {
+        key if key.is_empty() => Ok(()),
+        key => metadata.add(key, entry.string(1)?),
+    })?;
+    Ok(metadata)
 }
 
 /// Finds the data of tensors, from the root table on: those of graphs, at most [`DEPTH`] in each other.
@@ -115,6 +143,7 @@ fn graph<'a>(table: &Table<'a>, depth: usize) -> Result<GraphProto<'a>> {
         inputs,
         outputs,
         value_info: values,
+        doc_string: &[],
     })
 }
 

@@ -7,6 +7,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_test_support::archive::Cases;
+use kilim_test_support::tflite::{Field, refer, text};
 
 use crate::{ModelFile, load_model};
 
@@ -95,4 +96,69 @@ fn truncated_and_garbled_files_are_errors() {
             }
         }
     }
+}
+
+/// A file that passes `x` on, with these fields of `Model` from `producer_name` on.
+fn described(fields: [Field; 5], graph_doc: Field, props: Field) -> Vec<u8> {
+    use Field::{I8, I32, None, Table, Tables, U64};
+    let value = Table(vec![I32(1)]);
+    let kind = Table(vec![None, I8(1), value]);
+    let x = Table(vec![text("x"), None, kind]);
+    let nothing = || Tables(Vec::new());
+    let ports = || Tables(vec![text("x")]);
+    let graph = vec![
+        nothing(),
+        Tables(vec![x]),
+        nothing(),
+        None,
+        None,
+        ports(),
+        ports(),
+    ];
+    let opset = Table(vec![text(""), U64(17)]);
+    let mut model = vec![U64(8), Tables(vec![opset])];
+    model.extend(fields);
+    model.extend([Table(graph), graph_doc, props]);
+    let session = Table(vec![text("5"), Table(model)]);
+    let mut bytes = vec![0; 8];
+    bytes[4..].copy_from_slice(b"ORTM");
+    refer(&mut bytes, 0, &session);
+    bytes
+}
+
+#[test]
+fn files_say_who_made_them() {
+    let prop = Field::Table(vec![text("labels"), text("cat, dog")]);
+    let fields = [
+        text("pytorch"),
+        text("2.6"),
+        text("org.example"),
+        Field::U64(3),
+        text(""),
+    ];
+    let bytes = described(fields, text("a network"), Field::Tables(vec![prop]));
+    let graph = import(&bytes).expect("a model");
+    let said: Vec<_> = graph.metadata.fields().collect();
+    let known = [
+        ("description", "a network"),
+        ("producer", "pytorch"),
+        ("producer version", "2.6"),
+        ("domain", "org.example"),
+        ("version", "3"),
+    ];
+    assert_eq!(said, known);
+    assert_eq!(graph.metadata.entry("labels"), Some("cat, dog"));
+
+    // What onnxruntime writes for a model without a version that says nothing else.
+    let none = || Field::None;
+    let fields = [none(), none(), none(), Field::U64(i64::MAX as u64), none()];
+    let graph = import(&described(fields, none(), none())).expect("a model");
+    assert_eq!(*graph.metadata, kilim_core::Metadata::default());
+
+    // One entry of 64 kB, 65536 times.
+    let prop = Field::Table(vec![text("k"), text(&"v".repeat(1 << 16))]);
+    let fields = std::array::from_fn(|_| Field::None);
+    let many = Field::Repeated(1 << 16, Box::new(prop));
+    let error = refused(&described(fields, none(), many));
+    assert_eq!(error.code(), ErrorCode::InvalidModel, "{error}");
 }

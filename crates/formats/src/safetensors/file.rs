@@ -14,7 +14,7 @@ const PREFIX: u64 = 8;
 /// Bytes of a header at most: it is in memory several times as large.
 const MOST: u64 = 25_000_000;
 
-/// What a header says that is no tensor.
+/// The key of what a header says that is no tensor.
 const METADATA: &str = "__metadata__";
 
 /// A tensor of a file.
@@ -29,6 +29,14 @@ pub struct Entry {
     pub data: Range<u64>,
 }
 
+/// What a header says.
+#[derive(Debug, Default)]
+pub struct Header {
+    pub entries: Vec<Entry>,
+    /// What the file says of itself: keys and texts.
+    pub metadata: Vec<(String, String)>,
+}
+
 /// Whether a file begins as one of this format.
 pub fn probe(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk() else {
@@ -38,12 +46,12 @@ pub fn probe(bytes: &[u8]) -> bool {
     (2..1 << 30).contains(&length) && rest.starts_with(b"{")
 }
 
-/// Reads what the header of a file of `size` bytes says of its tensors; `part` fills a buffer from a byte of the file on.
+/// Reads what the header of a file of `size` bytes says; `part` fills a buffer from a byte of the file on.
 ///
 /// # Errors
 /// `InvalidModel` where the header is garbled, tells of data that the file does not have or not of all data that it has, `Limit` where
 /// it is too long, and those of `part`.
-pub fn read(size: u64, part: &dyn Fn(u64, &mut [u8]) -> Result<()>) -> Result<Vec<Entry>> {
+pub fn read(size: u64, part: &dyn Fn(u64, &mut [u8]) -> Result<()>) -> Result<Header> {
     let mut prefix = [0; PREFIX as usize];
     if size < PREFIX {
         return Err(invalid("the file ends within its header"));
@@ -64,11 +72,18 @@ pub fn read(size: u64, part: &dyn Fn(u64, &mut [u8]) -> Result<()>) -> Result<Ve
     }
     let mut text = vec![0; length as usize];
     part(PREFIX, &mut text)?;
-    let header: Map<String, Value> =
+    let mut header: Map<String, Value> =
         serde_json::from_slice(&text).map_err(|e| invalid(format!("the header: {e}")))?;
     let start = PREFIX + length;
-    let tensors = header.into_iter().filter(|(name, _)| name != METADATA);
-    let entries = tensors.map(|(name, value)| {
+    let metadata = match header.remove(METADATA) {
+        Some(Value::Object(texts)) => texts,
+        _ => Map::new(),
+    };
+    let metadata = metadata.into_iter().filter_map(|(key, value)| match value {
+        Value::String(text) => Some((key, text)),
+        _ => None,
+    });
+    let entries = header.into_iter().map(|(name, value)| {
         let made = entry(&value, start, size);
         let (dtype, shape, data) = made.ok_or_else(|| {
             invalid("what the header says of a tensor cannot be").with_input(&name)
@@ -82,7 +97,10 @@ pub fn read(size: u64, part: &dyn Fn(u64, &mut [u8]) -> Result<()>) -> Result<Ve
     });
     let entries = entries.collect::<Result<Vec<_>>>()?;
     check_data(&entries, start..size)?;
-    Ok(entries)
+    Ok(Header {
+        entries,
+        metadata: metadata.collect(),
+    })
 }
 
 /// The tensors lie behind each other and fill `data`, as the format asks. Where a name stands twice in a header, its first tensor is

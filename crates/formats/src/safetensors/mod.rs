@@ -15,6 +15,7 @@ mod tensors;
 mod tests;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
@@ -43,8 +44,8 @@ impl Importer for Safetensors {
 
     fn outline(&self, file: &dyn FileParts) -> Vec<Replaced> {
         let read = |offset, to: &mut [u8]| file.read(offset, to);
-        let entries = file::read(file.size(), &read).unwrap_or_default();
-        let data = entries.iter().map(|entry| entry.data.start).min();
+        let header = file::read(file.size(), &read).unwrap_or_default();
+        let data = header.entries.iter().map(|entry| entry.data.start).min();
         Replaced::rest(data, file)
     }
 
@@ -67,7 +68,9 @@ impl Importer for Safetensors {
         }
         stored.check_elements()?;
         let sizes = sizes::read(&config, model, stored.count())?;
-        language::graph(sizes, &stored, &source.interrupt, limits)
+        let mut graph = language::graph(sizes, &stored, &source.interrupt, limits)?;
+        graph.metadata = Arc::new(stored.metadata);
+        Ok(graph)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use kilim_core::error::Result;
-use kilim_core::{DType, Limits, Tensor};
+use kilim_core::{DType, Limits, Metadata, Tensor};
 
 use super::config::Config;
 use super::models::Model;
@@ -29,6 +29,8 @@ pub struct Stored<'a> {
     tied: bool,
     held: HashMap<String, Held>,
     refused: Refusals,
+    /// What the first file that says anything of itself says.
+    pub metadata: Metadata,
 }
 
 /// A tensor.
@@ -61,6 +63,7 @@ impl<'a> Stored<'a> {
             tied: config.flag("tie_word_embeddings")?,
             held: HashMap::new(),
             refused: Refusals::default(),
+            metadata: Metadata::default(),
         })
     }
 
@@ -78,12 +81,18 @@ impl<'a> Stored<'a> {
             let bytes = bytes_of(source, limits, path.as_deref(), offset, to.len())?;
             bytes.copy_to(0, to)
         };
-        let entries = file::read(size, &part);
-        let entries = entries.map_err(|e| match &path {
+        let header = file::read(size, &part);
+        let header = header.map_err(|e| match &path {
             Some(path) => e.with_input(path),
             None => e,
         })?;
-        for entry in entries {
+        if self.metadata.entries.is_empty() {
+            let texts = header.metadata.into_iter();
+            for (key, text) in texts.filter(|(key, _)| !key.is_empty()) {
+                self.metadata.add(key, text)?;
+            }
+        }
+        for entry in header.entries {
             // Older files keep what the angles are computed from.
             let computed = entry.name.ends_with(".rotary_emb.inv_freq");
             if computed || self.tied && entry.name == "lm_head.weight" {

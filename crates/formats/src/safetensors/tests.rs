@@ -67,10 +67,11 @@ fn entries(header: &str) -> Result<Vec<file::Entry>> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([0; 8]);
-    file::read(bytes.len() as u64, &|from, to| {
+    let header = file::read(bytes.len() as u64, &|from, to| {
         to.copy_from_slice(&bytes[from as usize..][..to.len()]);
         Ok(())
-    })
+    })?;
+    Ok(header.entries)
 }
 
 #[test]
@@ -83,11 +84,11 @@ fn data_lies_beyond_four_gigabytes() -> Result<()> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     let start = bytes.len() as u64;
-    let entries = file::read(start + end, &|from, to| {
+    let header = file::read(start + end, &|from, to| {
         to.copy_from_slice(&bytes[from as usize..][..to.len()]);
         Ok(())
     })?;
-    let b = entries.iter().find(|entry| entry.name == "b");
+    let b = header.entries.iter().find(|entry| entry.name == "b");
     assert_eq!(b.map(|b| b.data.clone()), Some(start + far..start + end));
     Ok(())
 }
@@ -252,4 +253,25 @@ fn damaged_files_never_panic() {
             let _ = import(files, CONFIG);
         });
     }
+}
+
+#[test]
+fn files_of_weights_say_what_they_are_of() {
+    for case in ["llama-bf16", "llama-bf16-in-parts"] {
+        let graph = import(folder(case), CONFIG).expect("a graph");
+        assert_eq!(graph.metadata.entry("format"), Some("pt"), "{case}");
+    }
+    let said = |header: &str| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        let read = file::read(bytes.len() as u64, &|from, to| {
+            to.copy_from_slice(&bytes[from as usize..][..to.len()]);
+            Ok(())
+        });
+        read.expect("a header").metadata
+    };
+    let texts = said(r#"{"__metadata__": {"author": "me", "steps": 3, "z": ""}}"#);
+    let known = [("author", "me"), ("z", "")];
+    assert_eq!(texts, known.map(|(k, t)| (k.to_string(), t.to_string())));
+    assert_eq!(said(r#"{"__metadata__": ["author"]}"#), []);
 }

@@ -7,6 +7,8 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::sync::Arc;
+
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
@@ -93,5 +95,7 @@ fn read(dialect: Dialect, source: &ModelFile, limits: &Limits) -> Result<Graph> 
             "the file has no subgraph",
         ));
     };
-    import::graph(&model, main, &source.operators)
+    let mut graph = import::graph(&model, main, &source.operators)?;
+    graph.metadata = Arc::new(model.metadata);
+    Ok(graph)
 }

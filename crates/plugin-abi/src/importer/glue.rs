@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::guest::{File, Graph, Importer, Operation};
+use super::guest::{File, Graph, Importer, Metadata, Operation};
 use super::{self as raw};
 use crate::glue::attributes::Encoded;
 pub(super) use crate::glue::c_text;
@@ -92,6 +92,50 @@ pub(super) fn told(call: impl FnOnce(*mut abi::Message) -> Status) -> Result {
         status,
         text: text.to_string_lossy().into_owned(),
     })
+}
+
+/// What a model says of itself in the form of the interface, during a call.
+pub(super) fn metadata(
+    metadata: &Metadata,
+    tell: impl FnOnce(*const raw::Metadata) -> Result,
+) -> Result {
+    let fields = [
+        &metadata.name,
+        &metadata.description,
+        &metadata.producer,
+        &metadata.producer_version,
+        &metadata.domain,
+        &metadata.version,
+    ];
+    let fields = fields.map(|text| c_text(text));
+    let entries = metadata.entries.iter();
+    let entries: Vec<_> = entries
+        .map(|(key, text)| (c_text(key), c_text(text)))
+        .collect();
+    let (keys, texts): (Vec<_>, Vec<_>) = entries
+        .iter()
+        .map(|(key, text)| (key.as_ptr(), text.as_ptr()))
+        .unzip();
+    let [
+        name,
+        description,
+        producer,
+        producer_version,
+        domain,
+        version,
+    ] = fields.each_ref().map(|text| text.as_ptr());
+    let told = raw::Metadata {
+        name,
+        description,
+        producer,
+        producer_version,
+        domain,
+        version,
+        entry_count: entries.len(),
+        keys: keys.as_ptr(),
+        texts: texts.as_ptr(),
+    };
+    tell(&raw const told)
 }
 
 /// A node in the form of the interface, during a call.

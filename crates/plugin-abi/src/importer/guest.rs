@@ -100,6 +100,23 @@ impl Operation {
     }
 }
 
+/// What a model says of itself. Texts are empty where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    pub name: String,
+    pub description: String,
+    /// The program that wrote the file.
+    pub producer: String,
+    /// The version of that program.
+    pub producer_version: String,
+    /// Whose model it is, as a domain in the reverse order: `org.example`.
+    pub domain: String,
+    /// The version of the model.
+    pub version: String,
+    /// Everything else: keys, none of them empty, each with its text.
+    pub entries: Vec<(String, String)>,
+}
+
 /// Takes a model. The first call that fails decides: whatever [`Importer::load`] returns, that is the error of the load.
 pub struct Graph<'a> {
     pub(super) raw: &'a raw::Graph,
@@ -208,6 +225,18 @@ impl Graph<'_> {
         let name = glue::c_text(name);
         // SAFETY: a function of Kilim's with its own `this`; everything it gets lives during the call.
         glue::told(|message| unsafe { output(self.raw.this, name.as_ptr(), message) })
+    }
+
+    /// What the model says of itself, in place of what was said before.
+    ///
+    /// # Errors
+    /// What Kilim says, of a key that is empty for instance; `KILIM_UNSUPPORTED` where the Kilim is older than metadata.
+    pub fn metadata(&mut self, metadata: &Metadata) -> Result {
+        let tell = self.raw.metadata.ok_or_else(missing)?;
+        glue::metadata(metadata, |told| {
+            // SAFETY: a function of Kilim's with its own `this`; everything it gets lives during the call.
+            glue::told(|message| unsafe { tell(self.raw.this, told, message) })
+        })
     }
 
     /// In the place of all others, once: the file of a model in a format that Kilim has.

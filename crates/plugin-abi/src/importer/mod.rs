@@ -48,6 +48,21 @@ pub struct Operation {
 /// `KILIM_UNTYPED`: the element type of an input whose type the node around its body says.
 pub const UNTYPED: i32 = 0;
 
+/// `KilimMetadata`: what a model says of itself.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Metadata {
+    pub name: *const c_char,
+    pub description: *const c_char,
+    pub producer: *const c_char,
+    pub producer_version: *const c_char,
+    pub domain: *const c_char,
+    pub version: *const c_char,
+    pub entry_count: usize,
+    pub keys: *const *const c_char,
+    pub texts: *const *const c_char,
+}
+
 /// `KilimFile.beside`.
 pub type Beside = unsafe extern "C" fn(
     *mut c_void,
@@ -84,6 +99,8 @@ pub struct Graph {
     pub begin_body:
         Option<unsafe extern "C" fn(*mut c_void, *const c_char, *mut Message) -> Status>,
     pub end_body: Option<unsafe extern "C" fn(*mut c_void, *mut Message) -> Status>,
+    pub metadata:
+        Option<unsafe extern "C" fn(*mut c_void, *const Metadata, *mut Message) -> Status>,
 }
 
 /// `KilimImporter.probe`.

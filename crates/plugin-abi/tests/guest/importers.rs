@@ -5,12 +5,12 @@ use std::mem::offset_of;
 use std::ptr::{null, null_mut};
 
 use kilim_plugin_abi as abi;
-use kilim_plugin_abi::importer::guest::{File, Graph, Importer, Result};
+use kilim_plugin_abi::importer::guest::{File, Graph, Importer, Metadata, Result};
 use kilim_plugin_abi::importer::{self as raw, glue};
 
 use crate::told;
 
-/// Gives one body.
+/// Gives one body, and what the model says of itself.
 struct Bodies;
 
 impl Importer for Bodies {
@@ -19,7 +19,8 @@ impl Importer for Bodies {
     }
 
     fn load(_file: &File, graph: &mut Graph) -> Result {
-        graph.body("then_branch", |_| Ok(()))
+        graph.body("then_branch", |_| Ok(()))?;
+        graph.metadata(&Metadata::default())
     }
 }
 
@@ -35,6 +36,14 @@ unsafe extern "C" fn end(_this: *mut c_void, _error: *mut abi::Message) -> abi::
     abi::OK
 }
 
+unsafe extern "C" fn metadata(
+    _this: *mut c_void,
+    _metadata: *const raw::Metadata,
+    _error: *mut abi::Message,
+) -> abi::Status {
+    abi::OK
+}
+
 /// What a load says where the host's table has so many bytes.
 fn loaded(size: usize) -> (abi::Status, String) {
     let graph = raw::Graph {
@@ -47,6 +56,7 @@ fn loaded(size: usize) -> (abi::Status, String) {
         model: None,
         begin_body: Some(begin),
         end_body: Some(end),
+        metadata: Some(metadata),
     };
     let file = raw::File {
         size: u32::try_from(size_of::<raw::File>()).unwrap(),
@@ -67,6 +77,7 @@ fn functions_of_a_later_kilim_are_not_called() {
     for size in [
         offset_of!(raw::Graph, begin_body),
         offset_of!(raw::Graph, end_body),
+        offset_of!(raw::Graph, metadata),
     ] {
         let (status, said) = loaded(size);
         assert_eq!(status, abi::UNSUPPORTED, "{said}");

@@ -97,6 +97,20 @@ pub unsafe extern "C" fn output(
     taking.said(made, error)
 }
 
+pub unsafe extern "C" fn metadata(
+    this: *mut c_void,
+    told: *const abi::Metadata,
+    error: *mut plain::Message,
+) -> Status {
+    // SAFETY: `this` is of the table, which one thread uses; the library gives metadata as the interface describes them.
+    let (taking, made) = unsafe {
+        let taking = taking(this);
+        let made = taking.metadata(told);
+        (taking, made)
+    };
+    taking.said(made, error)
+}
+
 pub unsafe extern "C" fn model(
     this: *mut c_void,
     bytes: *const c_void,

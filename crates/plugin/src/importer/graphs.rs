@@ -38,6 +38,14 @@ impl Graphs {
         &mut self.innermost.draft
     }
 
+    /// The graph of the model, whichever bodies have begun in it.
+    pub fn model(&mut self) -> &mut Draft {
+        match self.around.first_mut() {
+            Some((model, _)) => &mut model.draft,
+            None => &mut self.innermost.draft,
+        }
+    }
+
     /// Nodes of all graphs.
     pub fn node_count(&self) -> usize {
         self.node_count

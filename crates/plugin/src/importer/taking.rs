@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kilim_core::ops::{Attribute, Attributes};
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{DType, Dim, Error, ErrorCode, Limits, Result, Shape, Tensor};
+use kilim_core::{DType, Dim, Error, ErrorCode, Limits, Metadata, Result, Shape, Tensor};
 use kilim_formats::onnx::raw;
 use kilim_formats::{DraftNode, ModelFile};
 use kilim_plugin_abi::importer as abi;
@@ -77,6 +77,7 @@ impl<'a> Taking<'a> {
             model: Some(calls::model),
             begin_body: Some(calls::begin_body),
             end_body: Some(calls::end_body),
+            metadata: Some(calls::metadata),
         };
         load(&raw const file, &raw const graph)
     }
@@ -279,6 +280,40 @@ impl<'a> Taking<'a> {
         }
         // SAFETY: by the contract of this function.
         unsafe { attribute(a) }.ok_or_else(|| self.invalid("an attribute is of no kind"))
+    }
+
+    /// What the model says of itself.
+    ///
+    /// # Safety
+    /// `told` is NULL or metadata as the interface describes them.
+    pub unsafe fn metadata(&mut self, told: *const abi::Metadata) -> Result<()> {
+        // SAFETY: by the contract of this function.
+        let told = unsafe { told.as_ref() }.ok_or_else(|| self.invalid("the metadata is NULL"))?;
+        // SAFETY: texts end with a zero, and there are as many keys and texts as the metadata say.
+        let (mut metadata, keys, texts) = unsafe {
+            let metadata = Metadata {
+                name: self.text(told.name)?,
+                description: self.text(told.description)?,
+                producer: self.text(told.producer)?,
+                producer_version: self.text(told.producer_version)?,
+                domain: self.text(told.domain)?,
+                version: self.text(told.version)?,
+                entries: Vec::new(),
+            };
+            let keys = list(told.keys, told.entry_count);
+            (metadata, keys, list(told.texts, told.entry_count))
+        };
+        if keys.len() != told.entry_count || texts.len() != told.entry_count {
+            return Err(self.invalid("the entries of the metadata are missing"));
+        }
+        for (&key, &text) in keys.iter().zip(texts) {
+            // SAFETY: texts end with a zero.
+            let (key, text) = unsafe { (self.text(key)?, self.text(text)?) };
+            let added = metadata.add(key, text);
+            added.map_err(|e| e.of(&self.whose))?;
+        }
+        self.graphs.model().set_metadata(metadata);
+        Ok(())
     }
 
     /// Begins a body of the next node.

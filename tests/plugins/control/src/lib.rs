@@ -2,7 +2,7 @@
 //! three times `x` more, by a loop in a branch.
 
 use kilim_plugin_abi::importer::guest::{
-    Dim, File, Graph, Importer, Operation, Result, Tensor, Values,
+    Dim, File, Graph, Importer, Metadata, Operation, Result, Tensor, Values,
 };
 
 /// Numbers of ONNX.
@@ -32,6 +32,11 @@ impl Importer for Control {
             body.output("doubled")
         })?;
         graph.body("else_branch", |body| {
+            body.metadata(&Metadata {
+                producer: "control".to_string(),
+                entries: vec![("loop".to_string(), "three times".to_string())],
+                ..Metadata::default()
+            })?;
             body.constant("trips", INT64, &[], &3i64.to_le_bytes())?;
             body.body("body", step)?;
             body.node(&Operation::new("Loop", &["trips", "", "x"], &["sum"]))?;

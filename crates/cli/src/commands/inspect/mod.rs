@@ -2,6 +2,7 @@
 
 mod drawing;
 mod memory;
+mod metadata;
 mod nodes;
 mod passes;
 
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use kilim::core::passes::{Change, Rule};
-use kilim::{ErrorCode, Port, Report, Runtime, Session};
+use kilim::{ErrorCode, Metadata, Port, Report, Runtime, Session};
 use serde::Serialize;
 
 use crate::Failure;
@@ -60,7 +61,8 @@ struct PortView {
 }
 
 #[derive(Serialize)]
-struct View {
+struct View<'a> {
+    metadata: &'a Metadata,
     inputs: Vec<PortView>,
     outputs: Vec<PortView>,
     report: Report,
@@ -109,6 +111,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     }
     if args.json {
         let view = View {
+            metadata: session.metadata(),
             inputs: view(session.inputs()),
             outputs: view(session.outputs()),
             report,
@@ -116,6 +119,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         };
         return out::json(&view);
     }
+    metadata::print(session.metadata());
     for (title, ports) in [("inputs", session.inputs()), ("outputs", session.outputs())] {
         say!("{title}");
         for port in ports {

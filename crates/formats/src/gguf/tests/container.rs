@@ -69,6 +69,41 @@ fn values_of_every_type_are_read() {
     ));
     assert!(header.metadata.count("u64").is_err() && header.metadata.count("i8").is_err());
     assert!(header.metadata.text("u8").is_err() && header.metadata.float("u8").is_err());
+    let described = header.metadata.described().expect("texts");
+    let known = [
+        ("u8", "200"),
+        ("i8", "-56"),
+        ("u16", "65281"),
+        ("i16", "-255"),
+        ("u32", "4278190080"),
+        ("i32", "-16777216"),
+        ("f32", "1.5"),
+        ("bool", "true"),
+        ("text", "hi"),
+        ("list", "[2 values]"),
+        ("u64", "18446744073709551615"),
+        ("i64", "-5"),
+        ("f64", "2.5"),
+    ];
+    let known = known.map(|(key, text)| (key.to_string(), text.to_string()));
+    assert_eq!(described.entries, known, "in the order of the file");
+}
+
+#[test]
+fn a_model_says_what_its_file_says() {
+    let graph = import(&decoder("llama-f32")).expect("a model");
+    let metadata = &graph.metadata;
+    assert_eq!(metadata.entry("general.architecture"), Some("llama"));
+    let name = [8u8, 0, 0, 0, 0, 0, 0, 0].into_iter().chain(*b"Sample 1");
+    let name: Vec<u8> = name.collect();
+    let bytes = header(&[
+        ("general.name", 8, &name),
+        ("small", 6, &1e-5f32.to_le_bytes()),
+    ]);
+    let header = Header::read(&bytes).expect("a header");
+    let described = header.metadata.described().expect("texts");
+    assert_eq!(described.name, "Sample 1");
+    assert_eq!(described.entry("small"), Some("0.00001"));
 }
 
 #[test]

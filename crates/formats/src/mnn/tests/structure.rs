@@ -213,3 +213,12 @@ fn an_operator_reads_tensors_that_are_there() {
         assert_eq!(error.code(), code, "{error}");
     }
 }
+
+#[test]
+fn a_file_says_which_converter_made_it() {
+    let graph = import(&model("network")).expect("a model");
+    let metadata = &graph.metadata;
+    assert_eq!(metadata.producer, "MNN");
+    assert!(metadata.producer_version.starts_with("3."), "{metadata:?}");
+    assert_eq!(metadata.entry("bizCode"), Some("kilim"), "{metadata:?}");
+}

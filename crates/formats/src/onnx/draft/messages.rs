@@ -27,6 +27,7 @@ pub fn model(draft: &Draft) -> Result<ModelProto<'_>> {
         // Others have one version.
         opset_import: ["", ML_DOMAIN].map(newest).into(),
         functions: Vec::new(),
+        metadata: draft.metadata.as_ref().clone(),
     })
 }
 

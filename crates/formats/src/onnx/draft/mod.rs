@@ -3,14 +3,15 @@
 mod messages;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use kilim_core::Limits;
 use kilim_core::dim::Shape;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::ops::{Attributes, check_rank};
 use kilim_core::tensor::Tensor;
+use kilim_core::{Limits, Metadata};
 
 use super::import;
 use super::proto::invalid;
@@ -50,6 +51,7 @@ pub struct Draft {
     constants: Vec<(String, Tensor)>,
     nodes: Vec<DraftNode>,
     outputs: Vec<String>,
+    metadata: Arc<Metadata>,
     /// Names that have a meaning.
     known: HashSet<String>,
     /// Nodes, those of bodies included.
@@ -153,6 +155,11 @@ impl Draft {
         }
         self.outputs.push(name.to_string());
         Ok(())
+    }
+
+    /// What the model says of itself, in place of what it said before. That of a body is not read.
+    pub fn set_metadata(&mut self, metadata: Metadata) {
+        self.metadata = Arc::new(metadata);
     }
 
     /// How many nodes there are, those of bodies included.

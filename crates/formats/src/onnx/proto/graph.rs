@@ -15,6 +15,7 @@ pub struct GraphProto<'a> {
     pub inputs: Vec<ValueInfo<'a>>,
     pub outputs: Vec<ValueInfo<'a>>,
     pub value_info: Vec<ValueInfo<'a>>,
+    pub doc_string: &'a [u8],
 }
 
 impl<'a> Message<'a> for GraphProto<'a> {
@@ -23,6 +24,7 @@ impl<'a> Message<'a> for GraphProto<'a> {
             1 => self.nodes.push(decode(field, depth)?),
             2 => self.name = field.string()?,
             5 => self.initializers.push(decode(field, depth)?),
+            10 => self.doc_string = field.bytes()?,
             11 => self.inputs.push(decode(field, depth)?),
             12 => self.outputs.push(decode(field, depth)?),
             13 => self.value_info.push(decode(field, depth)?),

@@ -6,6 +6,7 @@ mod tensor;
 mod types;
 mod wire;
 
+use kilim_core::Metadata;
 use kilim_core::error::{Error, ErrorCode, Result};
 
 pub use graph::*;
@@ -96,12 +97,20 @@ pub struct ModelProto<'a> {
     pub graph: Option<GraphProto<'a>>,
     pub opset_import: Vec<OperatorSetId<'a>>,
     pub functions: Vec<FunctionProto<'a>>,
+    pub metadata: Metadata,
 }
 
 impl<'a> ModelProto<'a> {
     /// Decodes a file, with at most `depth` messages nested in each other.
     pub fn decode(bytes: &'a [u8], depth: usize) -> Result<ModelProto<'a>> {
-        decode(Field::Bytes(bytes), depth)
+        let mut model: ModelProto = decode(Field::Bytes(bytes), depth)?;
+        if let Some(graph) = &model.graph {
+            model.metadata.name = graph.name.to_string();
+            if model.metadata.description.is_empty() {
+                model.metadata.description = lossy(graph.doc_string);
+            }
+        }
+        Ok(model)
     }
 }
 
@@ -109,9 +118,52 @@ impl<'a> Message<'a> for ModelProto<'a> {
     fn set(&mut self, number: u32, field: Field<'a>, depth: usize) -> Result<()> {
         match number {
             1 => self.ir_version = field.int()?,
+            2 => self.metadata.producer = lossy(field.bytes()?),
+            3 => self.metadata.producer_version = lossy(field.bytes()?),
+            4 => self.metadata.domain = lossy(field.bytes()?),
+            5 => self.metadata.version = version(field.int()?),
+            6 => self.metadata.description = lossy(field.bytes()?),
             7 => self.graph = Some(decode(field, depth)?),
             8 => self.opset_import.push(decode(field, depth)?),
+            14 => {
+                let StringStringEntry { key, value } = decode(field, depth)?;
+                // A key that is empty names nothing.
+                if !key.is_empty() {
+                    self.metadata.add(lossy(key), lossy(value))?;
+                }
+            }
             25 => self.functions.push(decode(field, depth)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The text that a file says of itself; what is not UTF-8 is replaced, since nothing depends on it.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The version of a model as text; 0 stands for none.
+pub fn version(number: i64) -> String {
+    match number {
+        0 => String::new(),
+        number => number.to_string(),
+    }
+}
+
+/// An entry of the metadata.
+#[derive(Default)]
+struct StringStringEntry<'a> {
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> Message<'a> for StringStringEntry<'a> {
+    fn set(&mut self, number: u32, field: Field<'a>, _: usize) -> Result<()> {
+        match number {
+            1 => self.key = field.bytes()?,
+            2 => self.value = field.bytes()?,
             _ => {}
         }
         Ok(())

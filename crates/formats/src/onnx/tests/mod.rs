@@ -4,6 +4,7 @@ mod attention;
 mod bodies;
 mod draft;
 mod garbage;
+mod metadata;
 mod microsoft;
 mod structure;
 mod tensors;

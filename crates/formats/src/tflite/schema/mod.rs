@@ -1,6 +1,7 @@
 //! The tables of the TFLite schema that an importer needs, by slot number
 //! (`schema.fbs` of TensorFlow, version 3c), and where Circle's differ (`circle_schema.fbs` of Samsung's ONE, version 0.10).
 
+mod metadata;
 mod tensor;
 
 use std::cell::Cell;
@@ -9,7 +10,7 @@ use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::tensor::Tensor;
 
 use crate::flatbuffer::{FlatBuffer, Found, Table};
-use kilim_core::{Interrupt, Limits};
+use kilim_core::{Interrupt, Limits, Metadata};
 
 use crate::ModelFile;
 use crate::source::NODES_PER_CHECK;
@@ -45,6 +46,7 @@ pub struct Model<'a> {
     nodes: Cell<usize>,
     limits: &'a Limits,
     pub interrupt: &'a Interrupt,
+    pub metadata: Metadata,
 }
 
 /// Bodies at most, counted each time they are used: subgraphs may name each other in circles.
@@ -153,8 +155,8 @@ impl<'a> Model<'a> {
                 })
             })
             .collect::<Result<_>>()?;
-        let buffers = model.tables(BUFFERS)?;
-        let buffers = buffers.iter().map(Buffer::read).collect::<Result<_>>()?;
+        let tables = model.tables(BUFFERS)?;
+        let buffers = tables.iter().map(Buffer::read).collect::<Result<_>>()?;
         let subgraphs = model
             .tables(2)?
             .iter()
@@ -169,6 +171,7 @@ impl<'a> Model<'a> {
             nodes: Cell::new(0),
             limits,
             interrupt: &source.interrupt,
+            metadata: metadata::read(&model, &tables)?,
         })
     }
 

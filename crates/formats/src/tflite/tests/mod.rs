@@ -2,6 +2,7 @@
 
 mod circle;
 mod garbage;
+mod metadata;
 
 use std::sync::Arc;
 
