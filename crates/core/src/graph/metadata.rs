@@ -53,7 +53,7 @@ impl Metadata {
     }
 
     /// The fields that say something, with what people call them; the entries are not among them.
-    pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         let fields = [
             ("name", &self.name),
             ("description", &self.description),

@@ -107,8 +107,9 @@ struct Matrices {
 impl Matrices {
     /// Whether A is multiplied where it is: no group reaches over the end of a row.
     fn takes_data(&self) -> bool {
+        let whole = |b: &Bytewise| self.run.len.is_multiple_of(form(Some(b)).group());
         let bytewise = self.bytewise.as_ref();
-        bytewise.is_some_and(|b| b.takes_data() && self.run.len % form(Some(b)).group() == 0)
+        bytewise.is_some_and(|b| b.takes_data() && whole(b))
     }
 
     /// Elements, in `i32`, of A with room behind it where it is not the input, of what is added to columns and to rows, and

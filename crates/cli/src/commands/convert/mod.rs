@@ -201,7 +201,6 @@ fn save(args: &Args, graph: &Graph) -> Result<(), Failure> {
     let options = OnnxOptions {
         opset: args.opset,
         weights,
-        ..OnnxOptions::default()
     };
     let model = OnnxModel::new(graph, &options)?;
     let before = std::fs::metadata(&args.file).map_or(0, |about| about.len());
