@@ -43,12 +43,15 @@ fn of(names: &[&str]) -> RunOptions {
     }
 }
 
-/// The outputs of a run, on the host, and the nodes that ran, by their names.
+/// The outputs of a run, on the host.
+type Outputs = Vec<(String, Tensor)>;
+
+/// The outputs of a run, and the nodes that ran, by their names.
 fn profiled(
     session: &mut Session,
     inputs: &[(&str, Datum)],
     options: &RunOptions,
-) -> Result<(Vec<(String, Tensor)>, Vec<String>)> {
+) -> Result<(Outputs, Vec<String>)> {
     let (outputs, times) = pollster::block_on(session.profile(inputs, options))?;
     let outputs = outputs.into_iter();
     let outputs = outputs.map(|(name, datum)| (name, datum.tensor().unwrap().clone()));

@@ -73,15 +73,12 @@ fn the_graph_describes_a_model_that_does_not() {
 #[test]
 fn so_many_entries_and_no_more() {
     let full = entry(b"k", b"").repeat(1 << 16);
-    let read = import(&file(&[], &[full.clone()])).expect("a model");
+    let read = import(&file(&[], std::slice::from_ref(&full))).expect("a model");
     assert_eq!(read.metadata.entries.len(), 1 << 16);
     let error = import(&file(&[], &[full, entry(b"k", b"")]));
-    assert_eq!(error.err().expect("too many").code(), ErrorCode::Limit);
+    assert_eq!(error.expect_err("too many").code(), ErrorCode::Limit);
     let wrong = import(&file(&[], &[int(14, 3)]));
-    assert_eq!(
-        wrong.err().expect("garbled").code(),
-        ErrorCode::InvalidModel
-    );
+    assert_eq!(wrong.expect_err("garbled").code(), ErrorCode::InvalidModel);
 }
 
 #[test]
