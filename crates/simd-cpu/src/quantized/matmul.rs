@@ -98,7 +98,7 @@ struct Matrices {
     n: usize,
     bytewise: Option<Bytewise>,
     packed: Arc<AlignedBytes>,
-    /// As many as columns, or none.
+    /// One for each column, or none.
     bias: Vec<i32>,
     data: Data,
     finish: Finish,

@@ -27,7 +27,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// That of products of bytes whose weights take all bits.
+    /// What multiplies bytes whose weights take all bits.
     fn of_bytes() -> Arithmetic {
         match Isa::best().fours() {
             Some(_) => Arithmetic::Int8,
