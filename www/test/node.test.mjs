@@ -1,5 +1,6 @@
 // The package in programs, as it is installed: Node, and what runs its modules, too.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -138,4 +139,12 @@ test('WebGPU is used in deno where it is named, in a worker as in the program', 
   if (/there is no GPU|no WebGPU/.test(found.program)) t.diagnostic(found.program);
   else assert.deepEqual(found.program, ['wgpu', 1, 2, 0, 1]);
   assert.deepEqual(found.worker, found.program);
+});
+
+const faulty = process.versions.v8.startsWith('11.3.');
+test('where products of bytes lose their sum, no build takes them', { skip: !faulty && 'this Node adds them right' }, () => {
+  const entry = JSON.stringify(new URL('../dist/kilim/index.js', import.meta.url).href);
+  const program = `import(${entry}).then((kilim) => console.log(kilim.detectVariant()))`;
+  const found = execFileSync(process.execPath, ['--experimental-wasm-relaxed-simd', '-e', program], { encoding: 'utf8' });
+  assert.equal(found.trim(), 'simd');
 });
