@@ -15,5 +15,5 @@ export function folderOf(assets: string | URL): string {
 }
 
 /** The address of a file of the package: in the folder of the option `assets`, without it `beside` the module. */
-export const addressOf = (name: string, beside: URL, assets: string | URL | undefined): string =>
-  (assets === undefined ? beside : new URL(/* webpackIgnore: true */ name, folderOf(assets))).href;
+export const addressOf = (name: string, beside: () => URL, assets: string | URL | undefined): string =>
+  (assets === undefined ? beside() : new URL(/* webpackIgnore: true */ name, folderOf(assets))).href;

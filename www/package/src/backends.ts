@@ -48,12 +48,14 @@ export async function broughtBy(
       const module = registered.get(id);
       return [
         id,
-        module === undefined ? keptAt(addressOf('webnn.js', new URL('./webnn.js', import.meta.url), assets)) : await importable(module),
+        module === undefined
+          ? keptAt(addressOf('webnn.js', () => new URL('./webnn.js', import.meta.url), assets))
+          : await importable(module),
       ];
     }),
   );
   return {
-    by: addressOf('backend.js', new URL('./backend.js', import.meta.url), assets),
+    by: addressOf('backend.js', () => new URL('./backend.js', import.meta.url), assets),
     modules: Object.fromEntries(found.map(([id, { href }]) => [id, href])),
     release: () => {
       for (const [, module] of found) module.release();

@@ -347,6 +347,7 @@ export function createEngine(
 
     paint(request: PaintRequest): Promise<WireKept | undefined> {
       return calling(undefined, async (session) => {
+        if (painter === '') return undefined;
         const { fits, paint } = await importPainter(painter);
         const { type, dims } = request;
         const blank = session.blank(type, Uint32Array.from(dims));

@@ -152,7 +152,7 @@ async function loadWith<M extends ModelTypes>(source: ModelSource, options: Load
         source: kept.source,
         external: kept.external,
         fileBytes,
-        painter: addressOf('painter.js', new URL('./painter.js', import.meta.url), options.assets),
+        painter: painterOf(options),
         ...(own && { operators: own.href }),
         ...(others && { brought: others }),
         ...(readers && { importers: readers }),
@@ -194,6 +194,15 @@ export async function openHub(address: string, options: HubOptions = {}): Promis
     return await (await downloads()).openRepository(String(address), settings, read);
   } catch (error) {
     throw toKilimError(error);
+  }
+}
+
+/** Where the module that brings pictures to a GPU lies; empty where nothing says it: scripts that are no modules have no address. */
+function painterOf({ assets }: LoadOptions): string {
+  try {
+    return addressOf('painter.js', () => new URL('./painter.js', import.meta.url), assets);
+  } catch {
+    return '';
   }
 }
 
