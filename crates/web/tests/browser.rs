@@ -70,7 +70,7 @@ async fn a_run_gives_tensors_of_their_own() {
     let session = digits().await;
     let zeros = [0; 28 * 28 * 4];
     let image = feed("float32", &[1.0, 1.0, 28.0, 28.0], &zeros);
-    let outputs = outcome(session.run(&image, None, None, None))
+    let outputs = outcome(session.run(&image, None, None, None, None))
         .await
         .expect("it runs");
     let output = outputs.get(0);
@@ -101,21 +101,21 @@ async fn errors_are_plain_objects() {
     assert!(text(&unknown, "expected").contains("cpu"));
 
     let session = digits().await;
-    let wrong = outcome(session.run(&feed("int64", &[1.0], &[0; 8]), None, None, None)).await;
+    let wrong = outcome(session.run(&feed("int64", &[1.0], &[0; 8]), None, None, None, None)).await;
     let wrong = wrong.expect_err("the input is of another type");
     assert_eq!(text(&wrong, "code"), "DTYPE");
     assert_eq!(text(&wrong, "input"), "image");
-    let short = outcome(session.run(&feed("float32", &[2.0], &[0; 4]), None, None, None)).await;
+    let short = outcome(session.run(&feed("float32", &[2.0], &[0; 4]), None, None, None, None)).await;
     assert_eq!(
         text(&short.expect_err("bytes are missing"), "code"),
         "SHAPE"
     );
-    let missing = outcome(session.run(&Array::new(), None, None, None)).await;
+    let missing = outcome(session.run(&Array::new(), None, None, None, None)).await;
     assert_eq!(
         text(&missing.expect_err("an input is missing"), "code"),
         "INPUT"
     );
-    let negative = outcome(session.run(&feed("float32", &[-1.0], &[]), None, None, None)).await;
+    let negative = outcome(session.run(&feed("float32", &[-1.0], &[]), None, None, None, None)).await;
     assert_eq!(
         text(&negative.expect_err("a size is negative"), "code"),
         "INVALID_VALUE"
@@ -139,7 +139,7 @@ async fn a_timeout_stops_a_run() {
     let session = digits().await;
     let zeros = vec![0; 256 * 28 * 28 * 4];
     let images = feed("float32", &[256.0, 1.0, 28.0, 28.0], &zeros);
-    let late = outcome(session.run(&images, Some(0.0), None, None)).await;
+    let late = outcome(session.run(&images, Some(0.0), None, None, None)).await;
     assert_eq!(
         text(&late.expect_err("there is no time"), "code"),
         "ABORTED"
@@ -150,12 +150,12 @@ async fn a_timeout_stops_a_run() {
 async fn a_run_reads_its_inputs_before_it_returns() {
     let session = digits().await;
     let picture = feed("float32", &[1.0, 1.0, 28.0, 28.0], &[0; 28 * 28 * 4]);
-    let blank = outcome(session.run(&picture, None, None, None))
+    let blank = outcome(session.run(&picture, None, None, None, None))
         .await
         .expect("it runs");
     let bytes = Reflect::get(&picture.get(0), &"bytes".into()).expect("a feed has bytes");
     let bytes: Uint8Array = bytes.into();
-    let run = session.run(&picture, None, None, None);
+    let run = session.run(&picture, None, None, None, None);
     bytes.fill(0x3f, 0, bytes.length());
     let again = outcome(run).await.expect("it runs");
     let of = |outputs: &Array| {
