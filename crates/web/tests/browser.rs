@@ -105,7 +105,8 @@ async fn errors_are_plain_objects() {
     let wrong = wrong.expect_err("the input is of another type");
     assert_eq!(text(&wrong, "code"), "DTYPE");
     assert_eq!(text(&wrong, "input"), "image");
-    let short = outcome(session.run(&feed("float32", &[2.0], &[0; 4]), None, None, None, None)).await;
+    let short =
+        outcome(session.run(&feed("float32", &[2.0], &[0; 4]), None, None, None, None)).await;
     assert_eq!(
         text(&short.expect_err("bytes are missing"), "code"),
         "SHAPE"
@@ -115,7 +116,8 @@ async fn errors_are_plain_objects() {
         text(&missing.expect_err("an input is missing"), "code"),
         "INPUT"
     );
-    let negative = outcome(session.run(&feed("float32", &[-1.0], &[]), None, None, None, None)).await;
+    let negative =
+        outcome(session.run(&feed("float32", &[-1.0], &[]), None, None, None, None)).await;
     assert_eq!(
         text(&negative.expect_err("a size is negative"), "code"),
         "INVALID_VALUE"
