@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { compileBinary } from '../../binary.js';
+import { detectVariant } from '../../detect.js';
 import type { Variant } from '../../detect.js';
 import { absolute } from '../../fetch.js';
 import { importersOf, registerImporter } from '../../importers.js';
@@ -32,7 +33,7 @@ export type Alone = Exclude<Variant, 'threads'>;
 export async function openModel(model: string, build: Alone = 'simd'): Promise<Opened> {
   const source = { url: absolute(model).href };
   // Node 20 knows the instructions by this flag alone.
-  if (build === 'relaxed') setFlagsFromString('--experimental-wasm-relaxed-simd');
+  if (build === 'relaxed' && detectVariant() === 'simd') setFlagsFromString('--experimental-wasm-relaxed-simd');
   const engine = await createLocalEngine(build, []);
   // A binary that is compiled anew has a runtime that no other model uses.
   const core = compileBinary(() => new URL(`./kilim.${build}.wasm`, import.meta.url));
