@@ -1,5 +1,7 @@
 //! What a model file says of itself.
 
+use std::collections::HashMap;
+
 use serde::{Serialize, Serializer};
 
 use crate::error::{Error, ErrorCode, Result, value_error};
@@ -67,9 +69,12 @@ impl Metadata {
     }
 }
 
-/// Entries as an object.
+/// Entries as an object; of a key that stands twice the last, as [`Metadata::entry`] has it.
 fn by_key<S: Serializer>(entries: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(entries.iter().map(|(key, text)| (key, text)))
+    let each = || entries.iter().map(|(key, text)| (key, text)).enumerate();
+    let last: HashMap<_, _> = each().map(|(i, (key, _))| (key, i)).collect();
+    let valid = each().filter(|(i, (key, _))| last[key] == *i);
+    to.collect_map(valid.map(|(_, entry)| entry))
 }
 
 #[cfg(test)]

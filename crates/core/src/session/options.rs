@@ -208,9 +208,9 @@ pub struct RunOptions {
     pub timeout: Option<f64>,
     /// Records when each step ran. The device is waited for after every part.
     pub trace: Option<Arc<Trace>>,
-    /// The outputs that the run gives, beside those of `keep`; `None` is all of them. Nodes that only other outputs need do not run, and what they
-    /// would fail with is no error. Every input that the model requires is given all the same. A pattern that fits no output is
-    /// an `Input` error.
+    /// The outputs that the run gives, beside those of `keep`; `None` is all of them. Nodes that only other outputs need do not run. What such
+    /// a node would fail with while it computes is no error; shapes that do not fit, and what the nodes around it read, still are one. Every
+    /// input that the model requires is given all the same. A pattern that fits no output is an `Input` error.
     pub outputs: Option<Keep>,
     /// Outputs that stay where they were computed: they come as [`crate::Datum::Device`], and can be given to further
     /// runs, of this session or another.

@@ -83,6 +83,17 @@ impl Task for Soften<'_> {
     }
 }
 
+/// Scores of a vector with everything that changes them.
+#[inline(always)]
+fn prepared<S: Simd>(s: S, scores: S::V, scale: f32, cap: Option<f32>, bias: S::V) -> S::V {
+    let mut x = s.mul(scores, s.splat(scale));
+    if let Some(cap) = cap {
+        let cap = s.splat(cap);
+        x = s.mul(tanh(s, s.div(x, cap)), cap);
+    }
+    s.add(x, bias)
+}
+
 /// Scores with everything that changes them, and the largest; what is no number is left out of that.
 #[inline(always)]
 fn prepare<S: Simd>(
@@ -97,27 +108,19 @@ fn prepare<S: Simd>(
     let apart = bias.filter(|bias| bias.len() == count);
     let alike = bias.filter(|bias| bias.len() != count).map(|bias| bias[0]);
     let alike = s.splat(alike.unwrap_or(0.0));
-    let apply = |x: S::V, bias: S::V| {
-        let mut x = s.mul(x, s.splat(scale));
-        if let Some(cap) = cap {
-            let cap = s.splat(cap);
-            x = s.mul(tanh(s, s.div(x, cap)), cap);
-        }
-        s.add(x, bias)
-    };
     let mut largest = s.splat(f32::NEG_INFINITY);
     // SAFETY: `i + LANES <= count` in the loop, and the rest is shorter than a vector; `apart` has `count` elements.
     unsafe {
         for i in (0..whole).step_by(S::LANES) {
             let bias = apart.map_or(alike, |bias| s.load(bias.as_ptr().add(i)));
-            let x = apply(s.load(p.add(i)), bias);
+            let x = prepared(s, s.load(p.add(i)), scale, cap, bias);
             s.store(p.add(i), x);
             largest = s.max(largest, x);
         }
         if whole < count {
             let rest = count - whole;
             let bias = apart.map_or(alike, |bias| s.load_part(bias.as_ptr().add(whole), rest));
-            let x = apply(s.load_part(p.add(whole), rest), bias);
+            let x = prepared(s, s.load_part(p.add(whole), rest), scale, cap, bias);
             s.store_part(p.add(whole), x, rest);
         }
     }

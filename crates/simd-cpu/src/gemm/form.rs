@@ -50,6 +50,10 @@ impl Packed {
         self.form
     }
 
+    pub(super) fn address(self) -> *const u8 {
+        self.first
+    }
+
     /// The place `elements` further on.
     #[inline(always)]
     pub(crate) fn skip(self, elements: usize) -> Packed {

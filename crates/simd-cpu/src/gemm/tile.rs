@@ -109,7 +109,7 @@ unsafe fn row_block<S: Simd>(
     Range { start: first, end }: Range<usize>,
     room: &mut [MaybeUninit<f32>],
 ) -> Result<()> {
-    let width = p.n.next_multiple_of(S::LANES);
+    let padded = p.n.next_multiple_of(S::LANES);
     let (mut begin, mut depth_before) = (0, 0);
     for &until in &p.depth.blocks {
         let segments = &p.depth.segments[begin..until];
@@ -119,26 +119,40 @@ unsafe fn row_block<S: Simd>(
         };
         let panel_width = S::TILE_VECTORS * S::LANES;
         let depth: usize = segments.iter().map(|s| s.len as usize).sum();
-        for column in (0..width).step_by(panel_width) {
-            let vectors = (width - column).min(panel_width) / S::LANES;
+        for column in (0..padded).step_by(panel_width) {
+            let vectors = (padded - column).min(panel_width) / S::LANES;
             let (width, before) = (vectors * S::LANES, column * p.depth.k);
             let packed = p.b.skip(before + depth_before * width);
             assert!(p.b.form() == Form::Float32 || depth * width <= room.len());
-            let panel = Panel {
+            let mut panel = Panel {
                 segments,
                 // SAFETY: B holds all rows of the panel, and the room was found to be large enough.
                 b: unsafe { packed.singles(s, depth * width, room) },
                 column,
                 columns: (p.n - column).min(panel_width),
                 step,
+                next: packed.address(),
+                next_step: 0,
             };
+            let behind = column + width;
+            if S::PREFETCHES && (behind < padded || !step.last) {
+                // The panel behind it, or the first one's next block.
+                let next = match behind < padded {
+                    true => behind * p.depth.k + depth_before * (padded - behind).min(panel_width),
+                    false => (depth_before + depth) * padded.min(panel_width),
+                };
+                panel.next = p.b.skip(next).address();
+                let steps = depth * (end - first).div_ceil(s.tile_rows());
+                let bytes = depth * width * p.b.form().size();
+                panel.next_step = bytes.div_ceil(steps.max(1));
+            }
             cpu.spend((end - first) * vectors * depth / 4)?;
             macro_rules! of_width {
                 ($($nv:literal),*) => {
                     match vectors {
                         // SAFETY: the panel is as wide as the tile says.
                         $($nv if $nv <= S::TILE_VECTORS => unsafe {
-                            panel_rows::<S, $nv>(s, p, &panel, first, end)
+                            panel_rows::<S, $nv>(s, p, &mut panel, first..end, depth)
                         },)*
                         _ => {}
                     }
@@ -168,6 +182,11 @@ struct Panel<'a> {
     column: usize,
     columns: usize,
     step: Step,
+    /// What of B comes next. The tiles fetch it, a little in each step: it may come from memory, for which the first of them
+    /// would wait.
+    next: *const u8,
+    /// Bytes that are fetched in each step.
+    next_step: usize,
 }
 
 /// Cuts rows into tiles of about the same height.
@@ -178,20 +197,19 @@ struct Panel<'a> {
 unsafe fn panel_rows<S: Simd, const NV: usize>(
     s: S,
     p: &Product,
-    panel: &Panel,
-    first: usize,
-    end: usize,
+    panel: &mut Panel,
+    rows: Range<usize>,
+    depth: usize,
 ) {
-    let rows = end - first;
-    let tiles = rows.div_ceil(s.tile_rows());
-    let (low, more) = (rows / tiles, rows % tiles);
-    let mut row = first;
+    let tiles = rows.len().div_ceil(s.tile_rows());
+    let (low, more) = (rows.len() / tiles, rows.len() % tiles);
+    let mut row = rows.start;
     for t in 0..tiles {
         let height = low + usize::from(t < more);
         macro_rules! of_height {
             ($($mr:literal: $ku:literal),*) => {
                 match height {
-                    // SAFETY: rows `row..row + height` are below `end`.
+                    // SAFETY: rows `row..row + height` are among the rows.
                     $($mr if $mr <= S::TILE_ROWS => unsafe {
                         tile::<S, $mr, NV, $ku>(s, p, panel, row)
                     },)*
@@ -201,6 +219,9 @@ unsafe fn panel_rows<S: Simd, const NV: usize>(
         }
         of_height!(1: 4, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1);
         row += height;
+        if S::PREFETCHES {
+            panel.next = panel.next.wrapping_add(depth * panel.next_step);
+        }
     }
 }
 
@@ -227,6 +248,14 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
     }
     let mut acc = [[[s.splat(0.0); NV]; MR]; KU];
     let mut b = panel.b;
+    let mut next = panel.next;
+    /// Fetches a little of what comes next.
+    macro_rules! fetch {
+        () => {
+            s.prefetch(next);
+            next = next.wrapping_add(panel.next_step);
+        };
+    }
     for segment in panel.segments {
         let mut a = starts;
         for a in &mut a {
@@ -238,9 +267,13 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
             // SAFETY: four more elements are left of each row, and four rows of the panel.
             unsafe {
                 step(s, &a, b, 0, &mut acc[0]);
+                fetch!();
                 step(s, &a, b, 1, &mut acc[1 % KU]);
+                fetch!();
                 step(s, &a, b, 2, &mut acc[2 % KU]);
+                fetch!();
                 step(s, &a, b, 3, &mut acc[3 % KU]);
+                fetch!();
             }
             for a in &mut a {
                 *a = a.wrapping_add(4);
@@ -251,6 +284,7 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
         while left > 0 {
             // SAFETY: one more element is left.
             unsafe { step(s, &a, b, 0, &mut acc[0]) }
+            fetch!();
             for a in &mut a {
                 *a = a.wrapping_add(1);
             }

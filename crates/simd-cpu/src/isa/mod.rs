@@ -43,6 +43,8 @@ pub(crate) trait Simd: Copy + 'static {
     const UNROLLED: bool = true;
     /// Whether [`Simd::fma`] is one instruction that overwrites the addend.
     const ADDS_IN_PLACE: bool = false;
+    /// Whether [`Simd::prefetch`] does something.
+    const PREFETCHES: bool = false;
     type V: Copy;
     /// One condition for each element.
     type Mask: Copy;

@@ -42,6 +42,7 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS: usize = 6;
     const TILE_VECTORS: usize = 2;
+    const PREFETCHES: bool = true;
     type V = __m256;
     type Mask = __m256;
 
@@ -133,6 +134,7 @@ impl Simd for Avx512 {
     const LANES: usize = 16;
     const TILE_ROWS: usize = 12;
     const TILE_VECTORS: usize = 2;
+    const PREFETCHES: bool = true;
     type V = __m512;
     type Mask = __mmask16;
 

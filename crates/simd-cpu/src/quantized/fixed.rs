@@ -1,12 +1,14 @@
 //! Requantize, TableLookup, QuantizedBinary: integers from end to end.
 
+use std::ops::Range;
+
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{AffineQuantize, Combination, QuantizedBinary, Requantize, TableLookup};
 use kilim_core::{DType, Result};
 
 use super::finish::Scale;
 use super::pairwise::{self, Combine};
-use crate::isa::Simd;
+use crate::isa::{IntegerTask, Integers, Isa, Simd};
 use kilim_host::elements::BLOCK;
 use kilim_host::rules::{range, required};
 use kilim_host::{Build, Io, Kernel, by};
@@ -75,29 +77,64 @@ pub fn build_requantize(
     Ok(Box::new(Requantized {
         requantize: op.clone(),
         input: required(node, 0)?.dtype,
+        isa: Isa::best(),
     }))
 }
 
 struct Requantized {
     requantize: Requantize,
     input: DType,
+    isa: Isa,
 }
 
 impl Kernel for Requantized {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (n, x, y) = (io.input_len(0), io.input_bytes(0), io.output_bytes(0));
-        let channels = self.requantize.factors.len();
+        let (n, input, output) = (io.input_len(0), io.input_bytes(0), io.output_bytes(0));
+        let output = by(output, self.requantize.output.size());
+        io.cpu().rows(n, output, 4, |piece, output, _| {
+            self.isa.dispatch_integers(RequantizePiece {
+                kernel: self,
+                piece,
+                input,
+                output,
+            });
+            Ok(())
+        })
+    }
+}
+
+/// Some elements given another scale.
+struct RequantizePiece<'a> {
+    kernel: &'a Requantized,
+    piece: Range<usize>,
+    input: &'a [u8],
+    /// The elements of the piece.
+    output: &'a mut [u8],
+}
+
+impl IntegerTask for RequantizePiece<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<P: Integers>(self, _: P) {
+        let Requantized {
+            requantize, input, ..
+        } = self.kernel;
+        let (from, channels) = (self.piece.start, requantize.factors.len());
         let mut block = [0; BLOCK];
-        for at in (0..n).step_by(BLOCK) {
-            io.cpu().spend(4 * BLOCK)?;
-            let block = &mut block[..BLOCK.min(n - at)];
-            load(self.input, x, at, 1, block);
-            for (i, v) in block.iter_mut().enumerate() {
-                *v = self.requantize.apply((at + i) % channels, *v);
+        for first in (0..self.piece.len()).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(self.piece.len() - first)];
+            load(*input, self.input, from + first, 1, block);
+            if channels == 1 {
+                finish(requantize, block);
+            } else {
+                for (i, v) in block.iter_mut().enumerate() {
+                    *v = requantize.apply((from + first + i) % channels, *v);
+                }
             }
-            store(self.requantize.output, y, at, block);
+            store(requantize.output, self.output, first, block);
         }
-        Ok(())
     }
 }
 
@@ -106,31 +143,81 @@ pub fn build_affine(op: &AffineQuantize, _: &NodeSpec, _: &mut Build) -> Result<
     Ok(Box::new(Affine {
         op: op.clone(),
         range: [low as i64, high as i64],
+        isa: Isa::best(),
     }))
 }
 
 struct Affine {
     op: AffineQuantize,
     range: [i64; 2],
+    isa: Isa,
 }
 
 impl Kernel for Affine {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<f32>(0), io.output_bytes(0));
-        let [low, high] = self.range;
-        let mut block = [0; BLOCK];
-        for (i, x) in x.chunks(BLOCK).enumerate() {
-            io.cpu().spend(4 * BLOCK)?;
-            for (v, x) in block.iter_mut().zip(x) {
-                // What is no number becomes the zero point.
-                let whole = (x / self.op.scale).round() as i64;
-                let moved = whole.saturating_add(self.op.zero_point.into());
-                *v = moved.clamp(low, high) as i32;
-            }
-            store(self.op.output, y, i * BLOCK, &block[..x.len()]);
-        }
-        Ok(())
+        let (input, output) = (io.input::<f32>(0), io.output_bytes(0));
+        let output = by(output, self.op.output.size());
+        io.cpu().rows(input.len(), output, 4, |piece, output, _| {
+            self.isa.dispatch_integers(QuantizePiece {
+                kernel: self,
+                input: &input[piece],
+                output,
+            });
+            Ok(())
+        })
     }
+}
+
+/// Some elements divided and rounded, ties away from zero. What is no number becomes the zero point.
+struct QuantizePiece<'a> {
+    kernel: &'a Affine,
+    input: &'a [f32],
+    output: &'a mut [u8],
+}
+
+impl IntegerTask for QuantizePiece<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<P: Integers>(self, _: P) {
+        let Affine {
+            op,
+            range: [low, high],
+            ..
+        } = self.kernel;
+        let mut block = [0; BLOCK];
+        for (i, input) in self.input.chunks(BLOCK).enumerate() {
+            let block = &mut block[..input.len()];
+            if op.output.size() < 4 {
+                // A sum that saturates is outside of the range, too.
+                let (low, high) = (*low as i32, *high as i32);
+                for (v, x) in block.iter_mut().zip(input) {
+                    let whole = away_from_zero(x / op.scale) as i32;
+                    *v = whole.saturating_add(op.zero_point).clamp(low, high);
+                }
+            } else {
+                for (v, x) in block.iter_mut().zip(input) {
+                    let whole = away_from_zero(x / op.scale) as i64;
+                    let moved = whole.saturating_add(op.zero_point.into());
+                    *v = moved.clamp(*low, *high) as i32;
+                }
+            }
+            store(op.output, self.output, i * BLOCK, block);
+        }
+    }
+}
+
+/// The nearest whole number: `f32::round` in instructions that vectors have.
+#[inline(always)]
+fn away_from_zero(x: f32) -> f32 {
+    let whole = x.trunc();
+    let more = if (x - whole).abs() >= 0.5 {
+        1.0
+    } else {
+        0.0f32
+    };
+    whole + more.copysign(x)
 }
 
 pub fn build_lookup(_: &TableLookup, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {

@@ -246,6 +246,14 @@ impl IntegerTask for Multiply<'_> {
         for (column, vectors) in panels.each().skip(some.start).take(some.len()) {
             let b = product.b.wrapping_add(GROUP_BYTES * groups * column);
             let tiles = rows.div_ceil(I::tile_rows(vectors));
+            let bytes = GROUP_BYTES * groups * vectors * I::LANES;
+            let mut next = Next {
+                at: b.wrapping_add(bytes),
+                step: 0,
+            };
+            if I::PREFETCHES {
+                next.step = bytes.div_ceil((tiles * groups).max(1));
+            }
             for t in 0..tiles {
                 let part = share(rows, tiles, t);
                 // A multiplication of two vectors takes about an operation.
@@ -255,7 +263,7 @@ impl IntegerTask for Multiply<'_> {
                         match part.len() {
                             // SAFETY: the contract of `multiply`; rows and columns are inside.
                             $($rows if $rows <= I::tile_rows($vectors) => unsafe {
-                                tile::<I, $rows, $vectors>(v, product, b, part.start, column)
+                                tile::<I, $rows, $vectors>(v, product, b, part.start, column, next)
                             },)*
                             _ => {}
                         }
@@ -267,10 +275,20 @@ impl IntegerTask for Multiply<'_> {
                     3 if I::TILE_VECTORS > 2 => of_size!(3: 1, 2, 3, 4),
                     _ => {}
                 }
+                next.at = next.at.wrapping_add(groups * next.step);
             }
         }
         Ok(())
     }
+}
+
+/// What of B comes next. A tile fetches a part of it, a little in each step: it may come from memory, for which the first
+/// tile of the panel would wait.
+#[derive(Clone, Copy)]
+struct Next {
+    at: *const u8,
+    /// Bytes that are fetched in each step.
+    step: usize,
 }
 
 /// `ROWS` rows by `VECTORS` vectors of C.
@@ -289,6 +307,7 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
     mut b: *const u8,
     row: usize,
     column: usize,
+    mut next: Next,
 ) {
     let size = GROUP_BYTES / I::GROUP;
     let mut starts = [product.a; ROWS];
@@ -302,13 +321,17 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
         for _ in 0..run.len.div_ceil(I::GROUP) {
             // SAFETY: the group is in the run or ends behind it; the panel has as many rows.
             unsafe { step(v, &a, b, &mut sums) }
+            v.prefetch(next.at);
+            next.at = next.at.wrapping_add(next.step);
             a = a.map(|a| a.wrapping_add(GROUP_BYTES));
             b = b.wrapping_add(GROUP_BYTES * VECTORS * I::LANES);
         }
     }
     if !product.row_bias.is_empty() {
         for (sums, &bias) in sums.iter_mut().zip(&product.row_bias[row..]) {
-            *sums = sums.map(|sum| v.add(sum, v.splat(bias)));
+            for sum in sums {
+                *sum = v.add(*sum, v.splat(bias));
+            }
         }
     }
     let corner = row * product.c_stride + column;

@@ -87,6 +87,10 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
     type Output = ();
 
     #[inline(always)]
+    #[expect(
+        clippy::needless_range_loop,
+        reason = "an index counts several arrays, all unrolled"
+    )]
     fn run<S: Simd>(self, s: S) {
         assert!(self.width.is_multiple_of(S::LANES));
         let least = s.splat(f32::MIN_POSITIVE);
@@ -100,11 +104,17 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
                 let to = to.cast::<f32>();
                 // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
                 unsafe {
-                    let tap = |i: usize| s.load(from.add(i * self.width));
-                    let lines = [0, 3, 6].map(|y| [tap(y), tap(y + 1), tap(y + 2)]);
-                    let lines = lines.map(|line| filter_line::<S, IN>(s, line));
+                    let mut lines = [[s.splat(0.0); IN]; 3];
+                    for (y, line) in lines.iter_mut().enumerate() {
+                        let mut taps = [s.splat(0.0); 3];
+                        for (x, tap) in taps.iter_mut().enumerate() {
+                            *tap = s.load(from.add((y * 3 + x) * self.width));
+                        }
+                        *line = filter_line::<S, IN>(s, taps);
+                    }
                     for x in 0..IN {
-                        let column = filter_line::<S, IN>(s, lines.map(|line| line[x]));
+                        let column = [lines[0][x], lines[1][x], lines[2][x]];
+                        let column = filter_line::<S, IN>(s, column);
                         for (y, v) in column.into_iter().enumerate() {
                             let subnormal = s.less(s.abs(v), least);
                             let v = s.select(subnormal, s.splat(0.0), v);

@@ -88,13 +88,10 @@ impl Fours {
 #[derive(Clone, Copy)]
 pub(super) struct InFours<I>(I);
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 impl<I> InFours<I> {
     /// # Safety
     /// The machine has the products of [`DotFours`].
-    #[cfg_attr(
-        target_arch = "wasm32",
-        expect(dead_code, reason = "the build has them")
-    )]
     #[inline(always)]
     pub(super) unsafe fn new(token: I) -> InFours<I> {
         InFours(token)
@@ -114,8 +111,13 @@ impl<I: DotFours> Integers for InFours<I> {
     const TILE_ROWS: usize = I::TILE_ROWS;
     const TILE_VECTORS: usize = I::TILE_VECTORS;
     const TILE_SUMS: usize = I::TILE_SUMS;
+    const PREFETCHES: bool = I::PREFETCHES;
     type V = I::V;
 
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        self.0.prefetch(p);
+    }
     #[inline(always)]
     fn splat(self, x: i32) -> I::V {
         self.0.splat(x)

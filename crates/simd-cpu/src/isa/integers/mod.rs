@@ -31,6 +31,8 @@ pub(crate) trait Integers: Copy + 'static {
     const TILE_VECTORS: usize;
     /// Vectors of sums for which there are registers.
     const TILE_SUMS: usize = Self::TILE_ROWS * Self::TILE_VECTORS;
+    /// Whether [`Integers::prefetch`] does something.
+    const PREFETCHES: bool = false;
     type V: Copy;
 
     /// Rows of a tile of this many vectors.
@@ -38,6 +40,10 @@ pub(crate) trait Integers: Copy + 'static {
     fn tile_rows(vectors: usize) -> usize {
         (Self::TILE_SUMS / vectors).min(Self::TILE_ROWS)
     }
+
+    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
+    #[inline(always)]
+    fn prefetch(self, _: *const u8) {}
 
     fn splat(self, x: i32) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;

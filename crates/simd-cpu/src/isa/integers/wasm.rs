@@ -54,9 +54,15 @@ fn rescaled(by: &Rescale, sums: &[i32], multipliers: &[i32], to: &mut [u8; Resca
 }
 
 /// Whether this machine takes the second factors of its products of bytes, which may have seven bits, for signed bytes
-/// or for unsigned ones; none if it does neither exactly. A machine always does the same.
+/// or for unsigned ones; none if it does neither exactly. The first answer stays: kernels agree on it.
 #[cfg(target_feature = "relaxed-simd")]
 pub(super) fn signed_data() -> Option<bool> {
+    static ANSWER: std::sync::OnceLock<Option<bool>> = std::sync::OnceLock::new();
+    *ANSWER.get_or_init(probe)
+}
+
+#[cfg(target_feature = "relaxed-simd")]
+fn probe() -> Option<bool> {
     use std::hint::black_box;
     let sum = |weight: i8, data: u8| {
         let (weights, data) = (i8x16_splat(weight), u8x16_splat(data));

@@ -61,7 +61,14 @@ impl Integers for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS: usize = 6;
     const TILE_VECTORS: usize = 2;
+    const PREFETCHES: bool = true;
     type V = __m256i;
+
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
 
     with_token! {
         fn splat(x: i32) -> __m256i { _mm256_set1_epi32(x) }
@@ -84,7 +91,14 @@ impl Integers for Vnni {
     const LANES: usize = 16;
     const TILE_ROWS: usize = 12;
     const TILE_VECTORS: usize = 2;
+    const PREFETCHES: bool = true;
     type V = __m512i;
+
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
 
     with_token! {
         fn splat(x: i32) -> __m512i { _mm512_set1_epi32(x) }

@@ -202,11 +202,16 @@ impl Tiles<'_> {
             }
             for word in block * words..(block + 1) * words {
                 let packed = &self.packed[word * VECTORS * lanes..][..VECTORS * lanes];
-                // SAFETY: these are so many vectors.
-                let packed: [B::V; VECTORS] =
-                    from_fn(|v| unsafe { b.load(packed.as_ptr().add(v * lanes).cast()) });
+                let mut numbers = [b.splat(0); VECTORS];
+                for (v, numbers) in numbers.iter_mut().enumerate() {
+                    // SAFETY: these are so many vectors.
+                    *numbers = unsafe { b.load(packed.as_ptr().add(v * lanes).cast()) };
+                }
                 for i in 0..in_byte {
-                    let w = packed.map(|packed| b.number::<BITS>(packed, i));
+                    let mut w = numbers;
+                    for w in &mut w {
+                        *w = b.number::<BITS>(*w, i);
+                    }
                     for r in 0..ROWS {
                         let at = (word * in_byte + i) * WORD;
                         // SAFETY: a row has `in_byte` times the bytes of a row of weights.
