@@ -185,18 +185,9 @@ fn softmax<S: Simd>(s: S, x: &[f32], y: &mut [f32], log: bool, beta: f32) {
         // SAFETY: a whole vector is there.
         most = s.max(s.mul(unsafe { s.load(from.add(i)) }, factor), most);
     }
-    let mut top = f32::NEG_INFINITY;
-    let mut lanes = [0.0f32; 16];
-    // SAFETY: no vector has more than 16 elements.
-    unsafe { s.store(lanes.as_mut_ptr(), most) };
-    for &v in &lanes[..S::LANES] {
-        top = if v > top || v.is_nan() { v } else { top };
-    }
-    for &v in &x[whole..] {
-        let v = v * beta;
-        top = if v > top || v.is_nan() { v } else { top };
-    }
-    let top = s.splat(top);
+    // Whatever is taken for the largest where one is NaN: the sum is NaN, too, and with it all results.
+    let rest = x[whole..].iter().map(|&v| v * beta);
+    let top = s.splat(rest.fold(s.largest(most), f32::max));
     let mut sum = s.splat(0.0);
     // SAFETY: `for_vectors` stays inside of the row.
     unsafe {

@@ -6,22 +6,10 @@ use super::{Head, States};
 use crate::isa::{Simd, Task};
 use crate::math::{exp, tanh};
 
-/// At least as many elements as a vector of any instruction set has.
-const WIDEST: usize = 64;
-
-#[inline(always)]
-fn lanes<S: Simd>(s: S, v: S::V) -> [f32; WIDEST] {
-    const { assert!(S::LANES <= WIDEST) }
-    let mut all = [0.0; WIDEST];
-    // SAFETY: a vector has at most `WIDEST` elements.
-    unsafe { s.store(all.as_mut_ptr(), v) }
-    all
-}
-
 /// The exponential of one number.
 #[inline(always)]
 fn exp_of<S: Simd>(s: S, x: f32) -> f32 {
-    lanes(s, exp(s, s.splat(x)))[0]
+    s.largest(exp(s, s.splat(x)))
 }
 
 /// Scores of some rows and keys become weights, and what was summed before is told by which factor it shrinks.
@@ -74,7 +62,10 @@ impl Task for Soften<'_> {
             } else {
                 largest
             };
-            if largest > before {
+            if before == f32::NEG_INFINITY {
+                // Nothing was summed.
+                *factor = if largest > before { 0.0 } else { 1.0 };
+            } else if largest > before {
                 *factor = exp_of(s, before - shift);
             }
             self.states.largest[t] = largest;
@@ -124,9 +115,9 @@ fn prepare<S: Simd>(
             s.store_part(p.add(whole), x, rest);
         }
     }
-    let all = lanes(s, largest);
-    let all = all[..S::LANES].iter().chain(&scores[whole..]);
-    all.fold(f32::NEG_INFINITY, |largest, &x| largest.max(x))
+    let rest = &scores[whole..];
+    rest.iter()
+        .fold(s.largest(largest), |largest, &x| largest.max(x))
 }
 
 /// Scores become their weights; the sum of these.

@@ -79,6 +79,8 @@ pub(crate) trait Simd: Copy + 'static {
     fn is_nan(self, a: Self::V) -> Self::Mask;
     fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
     fn sum(self, a: Self::V) -> f32;
+    /// The largest element, where none is NaN.
+    fn largest(self, a: Self::V) -> f32;
 
     /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
     #[inline(always)]
@@ -342,5 +344,40 @@ impl Isa {
 impl fmt::Debug for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Isa, Simd, Task};
+    #[cfg(target_arch = "wasm32")]
+    use crate::testing::test;
+
+    /// The largest of a vector, whichever element it is; the others are negative.
+    struct Largest;
+
+    impl Task for Largest {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            for place in 0..S::LANES {
+                let mut numbers = [f32::NEG_INFINITY; 16];
+                for (i, number) in numbers.iter_mut().enumerate().skip(1) {
+                    *number = -(i as f32);
+                }
+                numbers[place] = 0.25;
+                // SAFETY: no vector has more than 16 elements.
+                let vector = unsafe { s.load(numbers.as_ptr()) };
+                assert_eq!(s.largest(vector), 0.25, "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_is_found_at_every_place() {
+        for isa in Isa::available() {
+            isa.dispatch(Largest);
+        }
     }
 }

@@ -45,6 +45,7 @@ impl Simd for Neon {
             vbslq_f32(mask, yes, no)
         }
         fn sum(a: float32x4_t) -> f32 { vaddvq_f32(a) }
+        fn largest(a: float32x4_t) -> f32 { vmaxvq_f32(a) }
     }
 
     with_memory! {

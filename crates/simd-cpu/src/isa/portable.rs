@@ -103,6 +103,10 @@ impl Simd for Portable {
         (a[0] + a[2]) + (a[1] + a[3])
     }
     #[inline(always)]
+    fn largest(self, a: V) -> f32 {
+        a[0].max(a[1]).max(a[2].max(a[3]))
+    }
+    #[inline(always)]
     unsafe fn load(self, p: *const f32) -> V {
         // SAFETY: `p` is valid for reads of four elements.
         unsafe { p.cast::<V>().read_unaligned() }

@@ -83,6 +83,11 @@ impl Simd for Avx2 {
             let c = _mm_add_ps(b, _mm_movehl_ps(b, b));
             _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)))
         }}
+        fn largest(a: __m256) -> f32 {{
+            let b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let c = _mm_max_ps(b, _mm_movehl_ps(b, b));
+            _mm_cvtss_f32(_mm_max_ss(c, _mm_movehdup_ps(c)))
+        }}
     }
 
     with_memory! {
@@ -179,6 +184,11 @@ impl Simd for Avx512 {
             _mm512_mask_blend_ps(mask, no, yes)
         }
         fn sum(a: __m512) -> f32 { _mm512_reduce_add_ps(a) }
+        fn largest(a: __m512) -> f32 {{
+            let high = _mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a));
+            let halves = _mm256_max_ps(_mm512_castps512_ps256(a), _mm256_castpd_ps(high));
+            Avx2(()).largest(halves)
+        }}
     }
 
     with_memory! {
