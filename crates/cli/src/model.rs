@@ -146,8 +146,6 @@ impl BackendArgs {
         let mut options = LoadOptions::default();
         if let Some(ids) = &self.backends {
             options.backends = ids.iter().map(|id| BackendId::from(id.as_str())).collect();
-        } else {
-            options.backends = available(&options.backends);
         }
         options.strict = self.strict;
         options.follow_links = self.follow_links;
@@ -161,6 +159,9 @@ impl BackendArgs {
         }
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
+        if self.backends.is_none() {
+            options.backends = available(&options)?;
+        }
         options.optimise = !self.no_optimise;
         options.without.clone_from(&self.without);
         options.tune = self.tune;
@@ -243,18 +244,13 @@ pub fn print_tuning(report: &Report) {
     }
 }
 
-/// The backends of `ids` whose device can be opened: a machine without a GPU runs on its CPU. A note says
-/// which are left out.
-fn available(ids: &[BackendId]) -> Vec<BackendId> {
-    let runtime = Runtime::shared();
-    let mut open = Vec::new();
-    for id in ids {
-        match pollster::block_on(runtime.backend(id)) {
-            Ok(_) => open.push(id.clone()),
-            Err(e) => eprintln!("note: the backend `{id}` is left out: {}", e.sentence()),
-        }
+/// The backends for this machine. A note says which are left out.
+fn available(options: &LoadOptions) -> Result<Vec<BackendId>, Failure> {
+    let picked = pollster::block_on(Runtime::shared().pick(options))?;
+    for (id, reason) in picked.skipped {
+        eprintln!("note: the backend `{id}` is left out: {reason}");
     }
-    open
+    Ok(picked.backends)
 }
 
 /// A spinner on the terminal; nothing where the output is not one.

@@ -17,6 +17,7 @@ pub mod calibration;
 pub mod compare;
 #[cfg(not(target_arch = "wasm32"))]
 mod folder;
+mod pick;
 mod runtime;
 mod source;
 pub mod verify;
@@ -35,6 +36,7 @@ pub use kilim_formats as formats;
 pub use kilim_simd_cpu::{roofline, stir};
 
 pub use cache::CacheUse;
+pub use pick::Picked;
 pub use runtime::Runtime;
 pub use source::ModelSource;
 pub use verify::{Verification, VerifyOptions, verify};
@@ -50,7 +52,7 @@ pub type Change = std::sync::Arc<dyn Fn(Graph) -> Result<Graph> + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct LoadOptions {
-    /// In the order of preference.
+    /// In the order of preference. Where nobody is named: those that [`Runtime::pick`] finds.
     pub backends: Vec<BackendId>,
     /// What errors call the model, a URL for instance; if nothing is said, its path where it is a file.
     pub model_name: Option<String>,
@@ -75,11 +77,10 @@ pub struct LoadOptions {
 }
 
 impl Default for LoadOptions {
-    /// The GPU first where this build has one, then the ARM Compute Library where it is installed,
-    /// then the CPU.
+    /// No backend is named, so that the machine decides: see [`Runtime::pick`].
     fn default() -> Self {
         LoadOptions {
-            backends: runtime::default_backends(),
+            backends: Vec::new(),
             model_name: None,
             follow_links: false,
             structure_only: false,

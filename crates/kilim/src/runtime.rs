@@ -50,13 +50,6 @@ fn wgpu(options: &DeviceOptions) -> LocalFuture<'_, Result<Arc<dyn Backend>>> {
     })
 }
 
-/// The backends of a session that names none, in the order of preference.
-pub(crate) fn default_backends() -> Vec<BackendId> {
-    let registry = default_registry();
-    let ids = registry.ids().filter(|id| crate::arm::by_default(id));
-    ids.cloned().collect()
-}
-
 /// The backends that this build holds, in the order of preference.
 pub(crate) fn default_registry() -> BackendRegistry {
     let mut registry = BackendRegistry::new();
@@ -174,7 +167,11 @@ impl Runtime {
         self.open(id, &LoadOptions::default()).await
     }
 
-    async fn open(&self, id: &BackendId, options: &LoadOptions) -> Result<Arc<dyn Backend>> {
+    pub(crate) async fn open(
+        &self,
+        id: &BackendId,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn Backend>> {
         let id = &self.resolve(id);
         let mut configs = options.session.configs.clone();
         configs.rename(|id| self.resolve(id));
@@ -314,10 +311,14 @@ impl Runtime {
     /// The backends that a session with these options has.
     ///
     /// # Errors
-    /// Those of [`Runtime::backend`], for the first that cannot be opened.
+    /// Those of [`Runtime::backend`], for the first that cannot be opened, and of [`Runtime::pick`] where none is named.
     pub async fn backends(&self, options: &LoadOptions) -> Result<Vec<Arc<dyn Backend>>> {
-        let mut backends = Vec::with_capacity(options.backends.len());
-        for id in &options.backends {
+        let ids = match options.backends.is_empty() {
+            true => &self.pick(options).await?.backends,
+            false => &options.backends,
+        };
+        let mut backends = Vec::with_capacity(ids.len());
+        for id in ids {
             backends.push(self.open(id, options).await?);
         }
         Ok(backends)
@@ -343,6 +344,9 @@ impl Runtime {
         let seconds = Some(session.limits.load_seconds);
         // The seconds of a load count from here on, for the file and for what is made of it.
         session.interrupt = std::mem::take(&mut session.interrupt).within(seconds, session.clock);
+        if options.backends.is_empty() {
+            options.backends = self.pick(&options).await?.backends;
+        }
         let mut graph = self.parse(source, &options).await?;
         if let Some(change) = &options.change {
             graph = change(graph)?;

@@ -89,6 +89,7 @@ pub fn describe(id: BackendId, library: &Library) -> Result<(Description, Vec<Me
             transfer_start: told.transfer_start,
             transfer_bytes_per_second: told.transfer_bytes_per_second,
         },
+        software: false,
         config,
     };
     Ok((description, kinds))

@@ -23,7 +23,6 @@ use crate::lowering::{self, Lowered, Lowers, Stop};
 pub struct WgpuBackend {
     device: Arc<Device>,
     kernels: Arc<Kernels>,
-    software: bool,
     description: Description,
     /// Which GPU is opened again where it was lost.
     selection: Selection,
@@ -80,6 +79,7 @@ impl WgpuBackend {
             max_tensor_bytes: gpu.max_binding(),
             max_arena_bytes: gpu.limits.max_buffer_size,
             speed: gpu.speed(),
+            software,
             config: BackendConfig {
                 layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
                 dynamic_tensors: true,
@@ -91,7 +91,6 @@ impl WgpuBackend {
         WgpuBackend {
             device: Arc::new(Device::new(gpu)),
             kernels: Arc::new(Kernels::all()),
-            software,
             description,
             selection: Selection::default(),
         }
@@ -102,7 +101,7 @@ impl WgpuBackend {
         Shared {
             gpu: self.device.gpu(),
             kernels: self.kernels.clone(),
-            software: self.software,
+            software: self.description.software,
         }
     }
 }

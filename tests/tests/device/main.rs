@@ -1,10 +1,12 @@
 //! A device and its parts: what stands in for a part that is left out, an allocator of the user's
-//! own ([`allocator`]), and what a device is asked for from its opening to its end ([`life`]).
+//! own ([`allocator`]), what a device is asked for from its opening to its end ([`life`]), and who
+//! computes where nobody is named ([`picked`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod allocator;
 mod life;
+mod picked;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -75,6 +75,9 @@ pub struct Description {
     /// The largest arena.
     pub max_arena_bytes: u64,
     pub speed: Speed,
+    /// Whether the device is a CPU that plays a GPU, which is slower than computing on the CPU as it is. Where nobody names
+    /// backends, such a one is left out.
+    pub software: bool,
     pub config: BackendConfig,
 }
 

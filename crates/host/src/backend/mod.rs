@@ -68,6 +68,7 @@ impl CpuBackend {
                     transfer_start: 0.0,
                     transfer_bytes_per_second: 8e9,
                 },
+                software: false,
                 config: BackendConfig {
                     layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
                     dynamic_tensors: true,

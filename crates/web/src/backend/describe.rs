@@ -43,6 +43,7 @@ pub fn describe(given: &JsValue) -> Result<Description> {
         max_tensor_bytes: most.map_or(u64::MAX, |most| most as u64),
         max_arena_bytes: u64::MAX,
         speed,
+        software: false,
         config,
     })
 }
