@@ -292,11 +292,12 @@ test('what nobody asked for is not computed', { timeout: 60_000 }, async () => {
       const feeds = { x: Float32Array.of(0, 0, 0), at: BigInt64Array.of(9n) };
       const { y } = await session.run(feeds, { outputs: ['y'] });
       const kept = await session.run(feeds, { outputs: [], keep: ['y'] });
+      const { outputs, nodes } = await session.profile(feeds, { outputs: ['y'] });
       const { code } = await failureOf(session.run(feeds));
       session.close();
-      return { y: [...y.data], kept: Object.keys(kept), code };
+      return { y: [...y.data], kept: Object.keys(kept), profiled: [Object.keys(outputs), nodes.length], code };
     },
     [...bytes],
   );
-  assert.deepEqual(seen, { y: [1, 1, 1], kept: ['y'], code: 'INVALID_VALUE' });
+  assert.deepEqual(seen, { y: [1, 1, 1], kept: ['y'], profiled: [['y'], 1], code: 'INVALID_VALUE' });
 });

@@ -144,8 +144,13 @@ impl WasmSession {
         feeds: &Array,
         timeout: Option<f64>,
         stopped: Option<Function>,
+        outputs: Option<Vec<String>>,
     ) -> Result<Promise, JsValue> {
-        let (feeds, options) = (self.given(feeds)?, self.run_options(timeout, stopped));
+        let feeds = self.given(feeds)?;
+        let options = RunOptions {
+            outputs: outputs.map(Keep::new),
+            ..self.run_options(timeout, stopped)
+        };
         let kept = self.kept.clone();
         self.promise(async move |session| {
             let result = session.profile(&borrowed(&feeds), &options).await;

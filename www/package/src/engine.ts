@@ -275,7 +275,7 @@ export function createEngine(
         const began = performance.now();
         const stopped = stoppedBy(request.stop);
         if (request.profile) {
-          const [outputs, times] = await session.profile(request.feeds, request.timeout, stopped);
+          const [outputs, times] = await session.profile(request.feeds, request.timeout, stopped, request.outputs);
           ran.outputs = outputs;
           ran.nodes = readJson<NodeTime[]>(times);
         } else {

@@ -85,7 +85,12 @@ export interface WasmSession {
   /** The times of the last run, as JSON. */
   times(): string;
   /** Gives `[outputs, times as JSON]`. */
-  profile(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<[WireValue[], string]>;
+  profile(
+    feeds: WireValue[],
+    timeout: number | undefined,
+    stopped: (() => boolean) | undefined,
+    outputs: string[] | undefined,
+  ): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */
   verify(feeds: WireValue[], options: VerifyOptions, stopped: (() => boolean) | undefined): Promise<string>;
   /** Gives JSON. */

@@ -70,7 +70,7 @@ export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, FeedOf, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export type { Limits } from './limits.js';
-export type { HubOptions, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
+export type { HubOptions, LoadOptions, MixedPrecision, PrepareOptions, ProfileOptions, RunOptions } from './options.js';
 export type { Repository } from './downloads.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';

@@ -175,6 +175,9 @@ export interface RunOptions {
   consume?: string[];
 }
 
+/** Options of `Session.profile`, as those of `run`. */
+export type ProfileOptions = Pick<RunOptions, 'signal' | 'timeout' | 'outputs'>;
+
 const LOAD: Kinds<LoadOptions> = {
   backends: texts,
   strict: flag,
@@ -210,7 +213,7 @@ const LOAD: Kinds<LoadOptions> = {
 };
 const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance: amount, samples };
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, outputs: texts, consume: texts };
-const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
+const PROFILE: Kinds<ProfileOptions> = { signal, timeout: milliseconds, outputs: texts };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text, gguf: bytes };
 const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text, ggml: bytes };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
@@ -240,7 +243,7 @@ export function readLoadOptions(call: string, given: unknown): LoadOptions {
 
 export const readRunOptions = (given: unknown): RunOptions => readOptions('run', RUN, given);
 
-export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => readOptions('profile', PROFILE, given);
+export const readProfileOptions = (given: unknown): ProfileOptions => readOptions('profile', PROFILE, given);
 
 export const readDecoderFiles = (given: unknown): DecoderFiles => readOptions('decoder', FILES, given);
 

@@ -9,7 +9,7 @@ import type { Feed, Port } from './feeds.js';
 import { readMetadata } from './metadata.js';
 import type { ModelMetadata } from './metadata.js';
 import { readDecoderFiles, readProfileOptions, readRunOptions, readSpeechFiles, readVerifyOptions } from './options.js';
-import type { RunOptions } from './options.js';
+import type { ProfileOptions, RunOptions } from './options.js';
 import type { PaintRequest } from './painter.js';
 import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
@@ -109,8 +109,8 @@ export class Session<M extends ModelTypes = AnyModel> {
     return (await this.#run(feeds, readRunOptions(options), false)).outputs;
   }
 
-  /** Runs a model of tensors once and times every node. */
-  async profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+  /** Runs a model of tensors once and times every node, of `outputs` alone where they are named. Errors are those of `run`. */
+  async profile(feeds: Record<string, Feed>, options: ProfileOptions = {}): Promise<Profile> {
     return (await this.#run(feeds, readProfileOptions(options), true)) as Profile;
   }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::value_parser;
 use kilim::core::schedule::Trace;
 use kilim::core::session::RunHandle;
-use kilim::{Datum, Fact, RunOptions, Session, Tensor};
+use kilim::{Datum, Fact, Keep, RunOptions, Session, Tensor};
 
 use crate::commands::bench;
 use crate::data::npy;
@@ -35,6 +35,9 @@ pub struct Args {
     /// NAME.1 …, maps as NAME.keys and NAME.values.
     #[arg(long, value_name = "FILE", value_parser = npz)]
     save: Option<PathBuf>,
+    /// Compute these outputs alone: names, in which `*` stands for any text. Nodes that only others need do not run.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    outputs: Option<Vec<String>>,
     /// Give up after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = not_negative)]
     timeout: Option<f64>,
@@ -70,6 +73,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let options = RunOptions {
         timeout: args.timeout,
         trace: trace.clone(),
+        outputs: args.outputs.map(Keep::new),
         ..RunOptions::default()
     };
     let result = match args.runs {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use kilim_test_support::archive::Cases;
 use kilim_tests::libraries::compile;
+use kilim_tests::onnx::{self, Node};
 
 use kilim::formats::onnx::read_tensor;
 
@@ -283,4 +284,31 @@ fn precision_is_an_option() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         fails(code, &args);
     }
+}
+
+#[test]
+fn run_computes_the_outputs_that_are_named() {
+    let node = |op, inputs, outputs| Node {
+        domain: "",
+        op,
+        inputs,
+        outputs,
+        attributes: &[],
+    };
+    let nodes = [
+        node("Neg", &["x"], &["negated"]),
+        node("Exp", &["x"], &["raised"]),
+    ];
+    let outputs: [(&str, &[&str]); 2] = [("negated", &["2"]), ("raised", &["2"])];
+    let file = folder("outputs").join("two.onnx");
+    std::fs::write(&file, onnx::model(&nodes, &[("x", &["2"])], &outputs)).expect("a file");
+    let file = file.display().to_string();
+    let run = ["run", &file, "--backends", "cpu"];
+    let out = ok(&[&run[..], &["--outputs", "neg*"]].concat());
+    assert!(
+        out.contains("negated: ") && !out.contains("raised"),
+        "{out}"
+    );
+    let unknown = fails(3, &[&run[..], &["--outputs", "negated,z"]].concat());
+    assert!(unknown.contains("`z`"), "{unknown}");
 }
