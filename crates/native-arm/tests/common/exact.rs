@@ -2,7 +2,8 @@
 
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
-    Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv, QLinearMatMul, Requantize,
+    Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv,
+    QLinearMatMul, Requantize,
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;

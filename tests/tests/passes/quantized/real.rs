@@ -37,9 +37,8 @@ impl Product {
         let n = self.columns;
         let k = b.g.value(x).fact.concrete().unwrap().pop().unwrap();
         let name = format!("quantized{}", b.g.nodes.len());
-        let parts = ["", "/scale", "/zero"].map(|part| {
-            b.g.add_value(format!("{name}{part}"), Fact::default())
-        });
+        let parts = ["", "/scale", "/zero"]
+            .map(|part| b.g.add_value(format!("{name}{part}"), Fact::default()));
         b.g.push(name, DynamicQuantizeLinear, &[Some(x)], &parts);
         let dims = if self.each { vec![n] } else { vec![] };
         let w = b.random.bytes(DType::I8, &[k, n]);
@@ -92,7 +91,9 @@ fn left(graph: &Graph) -> Vec<String> {
     let plain = run_with(graph, &inputs, |o| o.optimise = false);
     let fused = run_with(graph, &inputs, |_| {});
     let bytes = |all: &[(String, Tensor)]| -> Vec<Vec<u8>> {
-        all.iter().map(|(_, t)| t.read().unwrap().to_vec()).collect()
+        all.iter()
+            .map(|(_, t)| t.read().unwrap().to_vec())
+            .collect()
     };
     assert_eq!(bytes(&plain), bytes(&fused), "{graph:#?}");
     let (optimised, _) = optimised_without(graph, &[]);
@@ -160,14 +161,22 @@ fn what_others_read_stays() {
         let mut shown = graph.clone();
         shown.outputs.push(values[i]);
         let kept = left(&shown);
-        assert_eq!(kept.contains(&"MatMulIntegerToFloat".into()), fused, "{i}: {kept:?}");
+        assert_eq!(
+            kept.contains(&"MatMulIntegerToFloat".into()),
+            fused,
+            "{i}: {kept:?}"
+        );
         assert!(kept.contains(&"Add".into()), "{i}: {kept:?}");
 
         let mut read = graph.clone();
         let other = read.apply("other", Cast::new(DType::F64), &[values[i]]);
         read.outputs.push(other);
         let kept = left(&read);
-        assert_eq!(kept.contains(&"MatMulIntegerToFloat".into()), fused, "{i}: {kept:?}");
+        assert_eq!(
+            kept.contains(&"MatMulIntegerToFloat".into()),
+            fused,
+            "{i}: {kept:?}"
+        );
         assert!(kept.contains(&"Add".into()), "{i}: {kept:?}");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kilim::{DType, Tensor};
 use kilim::core::fixed::Factor;
 use kilim::core::ops::{
     Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv,
     QLinearMatMul, Requantize,
 };
+use kilim::{DType, Tensor};
 
 use super::super::{Case, Input, Random, each_index, flat};
 use super::{Bytes, constant, range, scale};
@@ -294,7 +294,7 @@ pub(super) fn real_products(random: &mut Random) -> Vec<Case> {
         let (ta, tb) = (random.dtype(), random.dtype());
         let (x, w) = ([rows, &[k]].concat(), [k, n]);
         let (a, b) = (random.bytes(ta, &x), random.bytes(tb, &w));
-        let (each, given) = (i % 2 == 0, i % 3 > 0);
+        let (each, given) = (i % 2 == 0 && n > 0, i % 3 > 0);
         let count = if each { n } else { 1 };
         let dims = if each { vec![n] } else { vec![] };
         let (za, zb) = (random.bytes(ta, &[]), random.bytes(tb, &dims));
@@ -313,7 +313,11 @@ pub(super) fn real_products(random: &mut Random) -> Vec<Case> {
         for (biased, fixed) in [(true, true), (false, true), (true, false)] {
             let of = |(at, &sum): (usize, &i64)| {
                 let scaled = sum as i32 as f32 * (sa * sb[at % n % count]);
-                f64::from(if biased { scaled + bias[at % n] } else { scaled })
+                f64::from(if biased {
+                    scaled + bias[at % n]
+                } else {
+                    scaled
+                })
             };
             let known = |input: Input| match (fixed, input) {
                 (false, Input::Constant(t)) => Input::Fed(t),
