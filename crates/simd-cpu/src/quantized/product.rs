@@ -287,7 +287,7 @@ impl IntegerTask for Multiply<'_> {
                 if let Some(real) = product.real {
                     let columns = (vectors * I::LANES).min(product.n - column);
                     // SAFETY: the tile was computed just before; rows and columns are inside of C.
-                    unsafe { turn::<I>(real, product, part, column, columns) };
+                    unsafe { turn(real, product, part, column, columns) };
                 }
                 next.at = next.at.wrapping_add(groups * next.step);
             }
@@ -376,10 +376,10 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
 ///
 /// # Safety
 /// C is valid for reads and writes of the rows and of `count` columns from `column` on.
-// Written without vectors: the compiler makes them for each instruction set, of as many elements as a vector has.
+// Written without vectors: the compiler makes them for each instruction set.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn turn<I: Integers>(
+unsafe fn turn(
     real: Real,
     product: &Product,
     rows: Range<usize>,
@@ -392,11 +392,8 @@ unsafe fn turn<I: Integers>(
         let corner = row * product.c_stride + column;
         // SAFETY: the contract is the same; nobody else has these columns of the row.
         let sums = unsafe { std::slice::from_raw_parts_mut(product.c.add(corner), count) };
-        let vectors = factors.chunks(I::LANES).zip(biases.chunks(I::LANES));
-        for (sums, (factors, biases)) in sums.chunks_mut(I::LANES).zip(vectors) {
-            for (sum, (factor, bias)) in sums.iter_mut().zip(factors.iter().zip(biases)) {
-                *sum = (*sum as f32 * factor + bias).to_bits() as i32;
-            }
+        for (sum, (factor, bias)) in sums.iter_mut().zip(factors.iter().zip(biases)) {
+            *sum = (*sum as f32 * factor + bias).to_bits() as i32;
         }
     }
 }
