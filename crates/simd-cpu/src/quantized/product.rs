@@ -379,13 +379,7 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
 // Written without vectors: the compiler makes them for each instruction set.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn turn(
-    real: Real,
-    product: &Product,
-    rows: Range<usize>,
-    column: usize,
-    count: usize,
-) {
+unsafe fn turn(real: Real, product: &Product, rows: Range<usize>, column: usize, count: usize) {
     let factors = &real.factors[column..][..count];
     let biases = &real.biases[column..][..count];
     for row in rows {
