@@ -197,4 +197,12 @@ m = Model(x=floats(2, 5, 8))
 scores = m.op("MatMul", m.op("LayerNormalization", "x", floats(8)), floats(8, 6))
 m.write("early-selection", m.op("Gather", scores, np.array(-1), axis=1))
 
+# As onnxruntime's quantize_dynamic writes a layer.
+m = Model(x=floats(2, 3, 9))
+data = m.op("DynamicQuantizeLinear", "x", outputs=3)
+weights, zero = random.integers(-128, 128, (9, 5), np.int8), np.array([0, -3, 7, 1, 0], np.int8)
+sums = m.op("Cast", m.op("MatMulInteger", data, weights, data + "_2", zero), to=TensorProto.FLOAT)
+scaled = m.op("Mul", sums, m.op("Mul", data + "_1", np.abs(floats(5)) / 64))
+m.write("fuse-dequantization", m.op("Add", floats(5), scaled))
+
 cases.write()

@@ -68,7 +68,7 @@ fn who_is_named_is_taken() {
     assert!(session.report().nodes.iter().all(|n| n.backend == "played"));
 
     let pinned = |pin: &str| {
-        let mut options = LoadOptions::default();
+        let mut options = options(&[], Sharing::Own);
         options.pins = vec![pin.parse().expect("a pin")];
         pollster::block_on(runtime.pick(&options))
     };

@@ -82,6 +82,10 @@ fn graph_for(rule: Rule) -> Graph {
             b.op(Reshape { allow_zero: false }, &[x, shape])
         }
         Rule::Dilation => dilated(&mut b),
+        Rule::FuseDequantization => {
+            let x = b.input("x", &[2, 3]);
+            quantized::dynamic_product(&mut b, x, 4)
+        }
         Rule::BatchNorm => {
             let x = b.input("x", &[1, 2, 4, 4]);
             let x = b.conv(x, 2, 3, 1);

@@ -38,6 +38,7 @@ const ASKS: &[(&str, usize, &str)] = &[
         3,
         "products that have a twin on bytes",
     ),
+    ("passes/quantized/real.rs", 1, "a pattern"),
     (
         "passes/quantized/table.rs",
         3,

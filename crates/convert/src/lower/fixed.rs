@@ -6,8 +6,8 @@ use kilim_core::fixed::{Factor, divide_by_power, exp_of_negative};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     AffineQuantize, BinaryKind, Cast, Combination, ConvInteger, DequantizeLinear, Gather,
-    MatMulInteger, QLinearBinary, QuantizedBinary, QuantizedSoftmax, ReduceKind, Requantize,
-    TableLookup, UnaryKind,
+    MatMulInteger, MatMulIntegerToFloat, QLinearBinary, QuantizedBinary, QuantizedSoftmax,
+    ReduceKind, Requantize, TableLookup, UnaryKind,
 };
 use kilim_core::{DType, Tensor};
 use kilim_formats::build::{GraphBuilder, number};
@@ -154,6 +154,26 @@ pub fn matmul_integer(b: &mut GraphBuilder, node: &Lowered) -> Result<Option<Vec
     }
     if let Some(requantize) = &op.requantize {
         y = finished(b, requantize, y, 0)?;
+    }
+    Ok(Some(vec![y]))
+}
+
+/// A product of integers, each of its operations in `float32` a node.
+pub fn matmul_integer_to_float(
+    b: &mut GraphBuilder,
+    node: &Lowered,
+) -> Result<Option<Vec<ValueId>>> {
+    if !node.op.is::<MatMulIntegerToFloat>() {
+        return Ok(None);
+    }
+    let factors = [node.input(0)?, node.input(1)?].map(Some);
+    let zeros = [node.optional(4), node.optional(5)];
+    let sums = b.step(MatMulInteger::default(), &[factors, zeros].concat())?;
+    let sums = b.cast(sums, DType::F32)?;
+    let scale = b.mul(node.input(2)?, node.input(3)?)?;
+    let mut y = b.mul(sums, scale)?;
+    if let Some(bias) = node.optional(6) {
+        y = b.add(y, bias)?;
     }
     Ok(Some(vec![y]))
 }

@@ -52,6 +52,7 @@ static OPERATORS: OpTable<&'static str, Lower> = OpTable(&[
     ("LSTM", recurrent::lstm),
     ("MatMul", product::matmul),
     ("MatMulInteger", fixed::matmul_integer),
+    ("MatMulIntegerToFloat", fixed::matmul_integer_to_float),
     ("MatMulNBits", packed::product),
     ("Mod", pointwise::remainder),
     ("OneHot", pointwise::one_hot),

@@ -226,7 +226,7 @@ impl Operator for AffineQuantize {
     }
 }
 
-const SINGLE: Types = Types::new("float32", |d| d == DType::F32);
+pub(super) const SINGLE: Types = Types::new("float32", |d| d == DType::F32);
 
 impl Operator for TableLookup {
     fn name(&self) -> &'static str {

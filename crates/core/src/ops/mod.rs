@@ -88,7 +88,7 @@ pub use qkv::UnpackQkv;
 pub use qlinear::{Affine, QLinearBinary, QLinearConv, QLinearMatMul, clamped_range};
 pub use quant::{
     ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Granularity, MatMulInteger,
-    QuantizeLinear,
+    MatMulIntegerToFloat, QuantizeLinear,
 };
 pub use random::{Distribution, Random};
 pub use recurrent::{

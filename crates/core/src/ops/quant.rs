@@ -3,13 +3,13 @@
 
 use super::axes::normalize_axis;
 use super::conv::{Conv, conv_shape};
-use super::fixed::Requantize;
+use super::fixed::{Requantize, SINGLE};
 use super::matmul::{Product, matmul_cost};
 use super::rules::{
     BYTES, FLOATS, InputValues, QUANTIZED, Types, fact, some_of, too_large, unify, unify_shapes,
 };
 use crate::Reflect;
-use crate::dim::Shape;
+use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error};
 use crate::fact::{Cost, Fact};
@@ -40,6 +40,14 @@ pub struct DynamicQuantizeLinear;
 pub struct MatMulInteger {
     pub requantize: Option<Requantize>,
 }
+
+/// `sum * (a_scale * b_scale) + bias`, where `sum` is what [`MatMulInteger`] gives, as `float32`. Each operation is rounded to
+/// `float32`: none are contracted.
+///
+/// Inputs: a, b (`int8` or `uint8`), the scale of a, of one element, the scale of b, of one element or `[n]`, optional zero
+/// points, optional bias `[n]`; scales, bias and output are `float32`. `n` is the last dimension of a `b` that is no vector.
+#[derive(Clone, Debug, PartialEq, Reflect)]
+pub struct MatMulIntegerToFloat;
 
 /// Inputs: x, w, optional zero points, optional `int32` bias `[m]`; `int32` output unless it is
 /// quantised again.
@@ -274,6 +282,50 @@ impl Operator for MatMulInteger {
         }
         let shape = product_shape(ctx, 0, 1)?;
         sums(ctx, shape, true, self.requantize.as_ref())
+    }
+
+    fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {
+        matmul_cost(inputs, outputs)
+    }
+}
+
+impl Operator for MatMulIntegerToFloat {
+    fn name(&self) -> &'static str {
+        "MatMulIntegerToFloat"
+    }
+
+    signature! {
+        (
+            a, b, a_scale, b_scale, optional a_zero_point, optional b_zero_point, optional bias
+        ) -> (output)
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        for (data, zero_point) in [(0, 4), (1, 5)] {
+            ctx.typed(data, &BYTES)?;
+            ctx.common_type([data, zero_point])?;
+        }
+        for scale in [2, 3] {
+            ctx.typed(scale, &SINGLE)?;
+        }
+        ctx.typed_optional(6, &SINGLE)?;
+        ctx.scalar(2)?;
+        if let Some(b) = ctx.shape(1)? {
+            let one = Dim::Known(1);
+            let columns = match b.0.as_slice() {
+                [.., _, n] => n,
+                _ => &one,
+            };
+            ctx.vector(6, columns)?;
+            if ctx.shape(3)?.is_some_and(|s| s.elements() != Some(1)) {
+                ctx.vector(3, columns)?;
+            }
+        }
+        Ok(vec![fact(Some(DType::F32), product_shape(ctx, 0, 1)?)])
     }
 
     fn cost(&self, inputs: &[Option<&[usize]>], outputs: &[&[usize]]) -> Cost {

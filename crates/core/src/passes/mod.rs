@@ -5,7 +5,8 @@
 //! 2. *Simplify*, until nothing changes: constants move into the bodies that capture them, what is known is
 //!    computed, what is computed twice becomes one node, dead code goes. Where numbers are quantised, the rules for
 //!    these alternate with it before constants are widened.
-//! 3. Larger operators for those spelled out, views, dilation, batch normalisation and the fusions, with 2 between,
+//! 3. Larger operators for those spelled out, views, dilation, products of bytes with their scales, batch normalisation
+//!    and the fusions, with 2 between,
 //!    until nothing changes.
 //! 4. Spatial operators are brought to channels-last, and transposes remove what that added and
 //!    more; then 2 and 3 again, for what the transposes had kept apart.
@@ -103,6 +104,8 @@ const SPELLED: &[Rule] = &[
 const COMBINE: &[&[Rule]] = &[
     &[Rule::Views],
     &[Rule::Dilation],
+    // Before rules that give sums an activation, or move factors through them.
+    &[Rule::FuseDequantization],
     &[Rule::BatchNorm],
     &[
         Rule::FusePadding,

@@ -124,6 +124,9 @@ rules! {
     Dilation, "dilation",
         "SpaceToBatch, Conv and BatchToSpace become one dilated Conv",
         [], |g, _| dilation::run(g);
+    FuseDequantization, "fuse-dequantization",
+        "the scales and the bias behind a product of bytes become part of it",
+        [MatMulIntegerToFloat], |g, _| quantized::dequantized_products(g);
     BatchNorm, "batch-norm",
         "scales and shifts of channels go into the weights before them",
         [Binary, Conv.bias, ConvTranspose.bias, Gemm.c, MatMul.bias], |g, _| fold_batch_norm::run(g);

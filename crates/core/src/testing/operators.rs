@@ -86,6 +86,7 @@ operators! {
     MapValues,
     MatMul,
     MatMulInteger,
+    MatMulIntegerToFloat,
     MatMulNBits,
     MaxPool,
     MaxRoiPool,

@@ -5,8 +5,8 @@
 use bytemuck::cast_slice_mut;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
-    Conv, ConvGeometry, ConvInteger, MatMulGeometry, MatMulInteger, QLinearConv, QLinearMatMul,
-    WindowAxis,
+    Conv, ConvGeometry, ConvInteger, MatMulGeometry, MatMulInteger, MatMulIntegerToFloat,
+    QLinearConv, QLinearMatMul, WindowAxis,
 };
 use kilim_core::{DType, Operator, Result};
 use kilim_host::Scratch;
@@ -24,6 +24,7 @@ use crate::kernel::{Step, Target, ask, kernel, or_native, unsupported};
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, ConvInteger>(registry);
     add::<A, MatMulInteger>(registry);
+    add::<A, MatMulIntegerToFloat>(registry);
     add::<A, QLinearConv>(registry);
     add::<A, QLinearMatMul>(registry);
 }
@@ -80,21 +81,29 @@ pub struct Inputs {
     pub weights: usize,
     /// The zero points of data and weights.
     pub zero_points: [usize; 2],
-    pub bias: usize,
+    /// The bias in whole numbers.
+    pub bias: Option<usize>,
 }
 
 pub const INTEGER: Inputs = Inputs {
     data: 0,
     weights: 1,
     zero_points: [2, 3],
-    bias: 4,
+    bias: Some(4),
 };
 
 pub const QLINEAR: Inputs = Inputs {
     data: 0,
     weights: 3,
     zero_points: [2, 5],
-    bias: 8,
+    bias: Some(8),
+};
+
+pub const TO_FLOAT: Inputs = Inputs {
+    data: 0,
+    weights: 1,
+    zero_points: [4, 5],
+    bias: None,
 };
 
 /// `[rows, k]` by `[k, n]`.
@@ -106,7 +115,7 @@ struct Product {
     k: usize,
     n: usize,
     data: usize,
-    bias: usize,
+    bias: Option<usize>,
 }
 
 impl Product {
@@ -309,7 +318,7 @@ impl Kernel for ProductKernel {
         };
         // SAFETY: matrices of the sizes that the product was made for, and sums of our own.
         unsafe { self.step.run(place, sums.as_mut_ptr().cast())? };
-        if let Some(bias) = io.optional::<i32>(p.bias) {
+        if let Some(bias) = p.bias.and_then(|i| io.optional::<i32>(i)) {
             add_bias(io.cpu(), sums, bias)?;
         }
         self.finish.apply(io, sums)
@@ -335,6 +344,17 @@ impl IntegerProduct for MatMulInteger {
 
     fn finish(&self, _: &NodeSpec) -> Result<Finish> {
         Ok(Finish::fixed(self.requantize.as_ref(), 1))
+    }
+}
+
+impl IntegerProduct for MatMulIntegerToFloat {
+    fn product(&self, node: &NodeSpec) -> Result<Product, Refusal> {
+        Product::matrices(node, &TO_FLOAT)
+    }
+
+    fn finish(&self, node: &NodeSpec) -> Result<Finish> {
+        let columns = input(node, 1).ok().and_then(|b| b.shape.last().copied());
+        Finish::floats(node, [2, 3], 6, columns.unwrap_or(1))
     }
 }
 

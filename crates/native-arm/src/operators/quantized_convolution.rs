@@ -102,16 +102,16 @@ impl QuantizedConvolution {
             },
             form: self.weights(x, w)?.with_layout(c.layout),
         };
-        let bias = match node.input(self.at.bias) {
+        let bias = match self.at.bias.filter(|&i| node.input(i).is_some()) {
             None => None,
-            Some(_) => {
-                let spec = constant(node, self.at.bias, "a bias")?;
+            Some(input) => {
+                let spec = constant(node, input, "a bias")?;
                 if spec.dtype != DType::I32 {
                     return refuse(format!("a bias of {}", spec.dtype));
                 }
                 Some(Operand {
                     source: Source::Constant {
-                        input: self.at.bias,
+                        input,
                         order: vec![0],
                     },
                     form: Form::of_type(ElementType::S32, &spec.shape)?,

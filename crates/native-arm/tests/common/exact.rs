@@ -2,7 +2,8 @@
 
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
-    Activation, Conv, ConvInteger, MatMulInteger, Padding, QLinearConv, QLinearMatMul, Requantize,
+    Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv,
+    QLinearMatMul, Requantize,
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -104,6 +105,16 @@ pub fn products(acl: &AclBackend, types: &[Types], matrices: &[[usize; 3]]) {
                 let op = MatMulInteger { requantize };
                 same_bytes(acl, op, &inputs, (output, &[m, n]));
             }
+            let inputs = [
+                x(),
+                w(),
+                scalar(0.05),
+                scales(n),
+                zero(t.data, x_zero),
+                zero(t.weights, w_zero),
+                scales(n),
+            ];
+            same_bytes(acl, MatMulIntegerToFloat, &inputs, (DType::F32, &[m, n]));
         }
     }
 }

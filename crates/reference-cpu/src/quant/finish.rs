@@ -1,6 +1,6 @@
 //! What becomes of the 32-bit sums of a quantised product.
 
-use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::{shape_error, unsupported};
 use kilim_core::ops::{Activation, Affine, Requantize, clamped_range};
 use kilim_core::{DType, Result};
@@ -16,6 +16,8 @@ pub enum Finish {
     Sums,
     /// Scaled in `float32` and rounded to bytes, as the QLinear operators of ONNX do.
     Real(Scales),
+    /// Scaled in `float32`, and with a bias.
+    Floats(Floats),
     /// Scaled in fixed point, as TFLite does.
     Fixed {
         /// The factors of the channels, and the output's type, zero point and range.
@@ -70,6 +72,30 @@ impl Finish {
         }))
     }
 
+    /// The finish of a product that ends in `float32`: scales of both factors and, if it is there, the bias are at these
+    /// inputs, the latter and perhaps the second scale with an element for each of `columns`.
+    ///
+    /// # Errors
+    /// `Shape` where one of them has another number of elements.
+    pub fn floats(
+        node: &NodeSpec,
+        scales: [usize; 2],
+        bias: usize,
+        columns: usize,
+    ) -> Result<Finish> {
+        let [a, b] = scales.map(|i| required(node, i).map(TensorSpec::elements));
+        let (a, b) = (a?, b?);
+        let biases = node.input(bias).map_or(columns, TensorSpec::elements);
+        if a != 1 || (b != 1 && b != columns) || biases != columns {
+            return Err(shape_error("scales or a bias of another length"));
+        }
+        Ok(Finish::Floats(Floats {
+            scales,
+            bias,
+            columns,
+        }))
+    }
+
     /// Writes the output of a node from its sums.
     ///
     /// # Errors
@@ -89,6 +115,7 @@ impl Finish {
                     Ok(())
                 });
             }
+            Finish::Floats(floats) => return floats.apply(io, sums),
             Finish::Real(scales) => scales,
         };
         let bytes = r.scales.map(|i| io.input_bytes(i));
@@ -131,6 +158,30 @@ pub struct Scales {
     zero: Option<(usize, Codec<f64>)>,
     y: Codec<f64>,
     range: (f64, f64),
+}
+
+/// Scales and a bias of an output in `float32`, by their inputs.
+pub struct Floats {
+    scales: [usize; 2],
+    bias: usize,
+    columns: usize,
+}
+
+impl Floats {
+    fn apply(&self, io: &mut Io, sums: &[i32]) -> Result<()> {
+        let cpu = io.cpu();
+        let [a, b] = self.scales.map(|i| io.input::<f32>(i));
+        let bias = io.optional::<f32>(self.bias);
+        let to = by(io.output::<f32>(0), 1);
+        cpu.rows(sums.len(), to, COST, |piece, to, _| {
+            for (to, i) in to.iter_mut().zip(piece) {
+                let column = i % self.columns;
+                let scaled = sums[i] as f32 * (a[0] * b[column % b.len()]);
+                *to = bias.map_or(scaled, |bias| scaled + bias[column]);
+            }
+            Ok(())
+        })
+    }
 }
 
 /// Adds a number for each channel to rows of sums.

@@ -6,8 +6,8 @@ mod products;
 mod softmax;
 
 use kilim_core::ops::{
-    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
-    QLinearMatMul, QuantizeLinear, QuantizedSoftmax,
+    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, MatMulIntegerToFloat,
+    QLinearConv, QLinearMatMul, QuantizeLinear, QuantizedSoftmax,
 };
 use kilim_host::registry::{KernelRegistry, any};
 
@@ -20,6 +20,7 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
     registry.add::<QuantizedSoftmax>(any, softmax::build);
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);
+    registry.add::<MatMulIntegerToFloat>(any, products::build_matmul_integer_to_float);
     registry.add::<ConvInteger>(any, products::build_conv_integer);
     registry.add::<QLinearMatMul>(
         |op, node| accepts_clamp(op.activation, node),

@@ -3,7 +3,9 @@
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
-use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul};
+use kilim_core::ops::{
+    Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, QLinearConv, QLinearMatMul,
+};
 use kilim_host::elements::{Codec, Wide};
 use kilim_host::rules::required;
 use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
@@ -154,6 +156,23 @@ pub fn build_matmul_integer(
     }))
 }
 
+pub fn build_matmul_integer_to_float(
+    _: &MatMulIntegerToFloat,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let (a, b, shapes) = matrices(node, [0, 4], [1, 5])?;
+    let finish = Finish::floats(node, [2, 3], 6, shapes.n)?;
+    Ok(Box::new(Product {
+        a,
+        b,
+        outputs: node.outputs[0].elements(),
+        combination: Combination::Matrices(shapes),
+        bias: None,
+        finish,
+    }))
+}
+
 pub fn build_qlinear_matmul(
     op: &QLinearMatMul,
     node: &NodeSpec,
@@ -234,5 +253,15 @@ mod tests {
         let zb = tensor::<i8>(&[2], &[0, 1]);
         let y = run_as::<i32>(&MatMulInteger::default(), &[&a, &b, &za, &zb], &[2, 2]);
         assert_eq!(y, [-11, -15, 477, 1017]);
+        let scales = [tensor::<f32>(&[], &[0.1]), tensor::<f32>(&[2], &[0.3, 0.7])];
+        let bias = tensor::<f32>(&[2], &[0.25, -1.0]);
+        let inputs = [&a, &b, &scales[0], &scales[1], &za, &zb, &bias];
+        let [left, right] = [0.1f32 * 0.3, 0.1 * 0.7];
+        for (inputs, bias) in [(&inputs[..], [0.25, -1.0]), (&inputs[..6], [-0.0; 2])] {
+            let y = run_as::<f32>(&MatMulIntegerToFloat, inputs, &[2, 2]);
+            let first = [-11.0 * left + bias[0], -15.0 * right + bias[1]];
+            let second = [477.0 * left + bias[0], 1017.0 * right + bias[1]];
+            assert_eq!(y, [first, second].concat());
+        }
     }
 }

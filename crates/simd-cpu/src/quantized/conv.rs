@@ -376,6 +376,7 @@ impl Convolution {
                 c_stride: s.m,
                 bias: bias[group * m..][..m].as_ptr(),
                 row_bias,
+                real: None,
             };
             // SAFETY: the last run of the last pixel with the slack behind it is in the strip, as
             // was found above, for the last group too; weights and bias are there for `m` columns.

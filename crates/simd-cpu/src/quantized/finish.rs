@@ -1,8 +1,12 @@
 //! What becomes of 32-bit sums.
 
+use kilim_core::DType;
+use kilim_core::backend::NodeSpec;
 use kilim_core::fixed::Factor;
 use kilim_core::ops::Requantize;
+use kilim_host::Io;
 
+use super::product::Real;
 use super::steps::Steps;
 use crate::isa::{IntegerTask, Integers, Isa, Rescale};
 
@@ -15,6 +19,53 @@ pub(super) enum Finish {
     Real { factors: Vec<f32>, steps: Steps },
     /// Scaled in fixed point.
     Fixed(Fixed),
+    /// Scaled in `float32`, and with a bias.
+    Floats(Floats),
+}
+
+/// Scales and a bias of an output in `float32`, by their inputs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Floats {
+    scales: [usize; 2],
+    bias: usize,
+}
+
+impl Floats {
+    /// `None` where scales or bias are not those of `columns`.
+    pub(super) fn of(
+        node: &NodeSpec,
+        scales: [usize; 2],
+        bias: usize,
+        columns: usize,
+    ) -> Option<Floats> {
+        let [a, b] = scales.map(|i| node.input(i).filter(|s| s.dtype == DType::F32));
+        let each = |n: usize| n == 1 || n == columns;
+        let fits = a?.elements() == 1 && each(b?.elements());
+        let biases = node.input(bias);
+        let biased = biases.is_none_or(|s| s.dtype == DType::F32 && s.elements() == columns);
+        (fits && biased).then_some(Floats { scales, bias })
+    }
+
+    /// Elements that [`Floats::read`] fills.
+    pub(super) fn room(columns: usize) -> usize {
+        2 * columns
+    }
+
+    /// What each column is multiplied with, and what is added to it.
+    pub(super) fn read<'a>(&self, io: &Io, room: &'a mut [i32]) -> Real<'a> {
+        let room: &mut [f32] = bytemuck::cast_slice_mut(room);
+        let (factors, biases) = room.split_at_mut(room.len() / 2);
+        let [a, b] = self.scales.map(|i| io.input::<f32>(i));
+        for (factor, b) in factors.iter_mut().zip(b.iter().cycle()) {
+            *factor = a[0] * b;
+        }
+        match io.optional::<f32>(self.bias) {
+            Some(bias) => biases.copy_from_slice(bias),
+            // Only this zero leaves zeros of both signs as they are.
+            None => biases.fill(-0.0),
+        }
+        Real { factors, biases }
+    }
 }
 
 /// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
@@ -92,14 +143,19 @@ impl Fixed {
 }
 
 impl Finish {
+    /// Whether sums are computed in the memory of the output, where the product leaves what becomes of them.
+    pub(super) fn in_place(&self) -> bool {
+        matches!(self, Finish::Sum | Finish::Floats(_))
+    }
+
     /// Bytes of a result.
     pub(super) fn size(&self) -> usize {
-        if matches!(self, Finish::Sum) { 4 } else { 1 }
+        if self.in_place() { 4 } else { 1 }
     }
 
     /// Turns rows of sums, one for each of `channels`, into the numbers of the output.
     pub(super) fn apply(&self, isa: Isa, channels: usize, sums: &mut [i32]) {
-        if !matches!(self, Finish::Sum) {
+        if !self.in_place() {
             isa.dispatch_integers(Apply {
                 finish: self,
                 channels,
@@ -154,7 +210,7 @@ impl IntegerTask for Apply<'_> {
     fn run<P: Integers>(self, _: P) {
         let rows = self.sums.chunks_exact_mut(self.channels);
         match self.finish {
-            Finish::Sum => {}
+            Finish::Sum | Finish::Floats(_) => {}
             Finish::Real { factors, steps } => {
                 for row in rows {
                     for (sum, factor) in row.iter_mut().zip(factors) {

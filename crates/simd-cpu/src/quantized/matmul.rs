@@ -9,7 +9,7 @@ use kilim_core::ops::{Activation, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
 use super::bytewise::{Bytewise, form};
-use super::finish::Finish;
+use super::finish::{Finish, Floats};
 use super::product::{Panels, Product, Run, multiply_split};
 use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::isa::Isa;
@@ -112,9 +112,9 @@ impl Matrices {
         bytewise.is_some_and(|b| b.takes_data() && whole(b))
     }
 
-    /// Elements, in `i32`, of A with room behind it where it is not the input, of what is added to columns and to rows, and
-    /// of C where that is not the output.
-    fn sizes(&self) -> [usize; 4] {
+    /// Elements, in `i32`, of A with room behind it where it is not the input, of what is added to columns and to rows,
+    /// of C where that is not the output, and of what makes real numbers of its columns.
+    fn sizes(&self) -> [usize; 5] {
         let m = self.starts.len();
         let bytes = (m * self.run.len + SLACK) * form(self.bytewise.as_ref()).size();
         let a = match self.takes_data() {
@@ -125,11 +125,15 @@ impl Matrices {
             Some(bytewise) => [self.n, bytewise.row_biases(m)],
             None => [0, 0],
         };
-        let sums = match self.finish {
-            Finish::Sum => 0,
-            _ => m.saturating_mul(self.n),
+        let sums = match self.finish.in_place() {
+            true => 0,
+            false => m.saturating_mul(self.n),
         };
-        [a, columns, rows, sums]
+        let real = match self.finish {
+            Finish::Floats(_) => Floats::room(self.n),
+            _ => 0,
+        };
+        [a, columns, rows, sums, real]
     }
 }
 
@@ -138,8 +142,13 @@ impl Kernel for Matrices {
         let sizes = self.sizes();
         let (a, rest) = io.scratch::<i32>(sizes.iter().sum()).split_at_mut(sizes[0]);
         let (columns, rest) = rest.split_at_mut(sizes[1]);
-        let (row_bias, mut sums) = rest.split_at_mut(sizes[2]);
-        if let Finish::Sum = self.finish {
+        let (row_bias, rest) = rest.split_at_mut(sizes[2]);
+        let (mut sums, real) = rest.split_at_mut(sizes[3]);
+        let real = match &self.finish {
+            Finish::Floats(floats) => Some(floats.read(io, real)),
+            _ => None,
+        };
+        if self.finish.in_place() {
             sums = io.output(0);
         }
         let zero = self.data.zero(io);
@@ -191,11 +200,12 @@ impl Kernel for Matrices {
                 bias => bias.as_ptr(),
             },
             row_bias,
+            real,
         };
         // SAFETY: all rows are in A, each to the end of its last group; B is packed for one run of `n` columns, and there is
         // a bias for each column; C has `n` elements for each row.
         unsafe { multiply_split(cpu, self.isa, &product)? };
-        if let Finish::Sum = self.finish {
+        if self.finish.in_place() {
             return Ok(());
         }
         let n = self.n;

@@ -21,11 +21,12 @@ mod tests;
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{
-    Activation, Affine, AffineQuantize, ConvInteger, MatMulInteger, QLinearBinary, QLinearConv,
-    QLinearMatMul, QuantizedBinary, QuantizedResize, Requantize, TableLookup, clamped_range,
+    Activation, Affine, AffineQuantize, ConvInteger, MatMulInteger, MatMulIntegerToFloat,
+    QLinearBinary, QLinearConv, QLinearMatMul, QuantizedBinary, QuantizedResize, Requantize,
+    TableLookup, clamped_range,
 };
 
-use self::finish::{Finish, Fixed};
+use self::finish::{Finish, Fixed, Floats};
 use self::steps::Steps;
 use super::isa::{IntegerTask, Integers, Isa};
 use kilim_host::Io;
@@ -70,6 +71,13 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
             matmul::kernel(plan, node, build, Isa::best())
         },
     );
+    registry.add::<MatMulIntegerToFloat>(
+        |_, node| accepts(matmul::Plan::of(Activation::None, None, node, &P::TO_FLOAT)),
+        |_, node, build| {
+            let plan = matmul::Plan::of(Activation::None, None, node, &P::TO_FLOAT);
+            matmul::kernel(plan, node, build, Isa::best())
+        },
+    );
     registry.add::<Requantize>(fixed::accepts, fixed::build_requantize);
     registry.add::<AffineQuantize>(rules::reals, fixed::build_affine);
     registry.add::<TableLookup>(any, fixed::build_lookup);
@@ -107,9 +115,19 @@ struct Places {
     weights: usize,
     data_zero: usize,
     weights_zero: usize,
-    bias: usize,
-    /// Scales of data, weights and output, zero point of the output.
-    scales: Option<[usize; 4]>,
+    /// The bias in whole numbers.
+    bias: Option<usize>,
+    results: Results,
+}
+
+/// What an operator makes of sums.
+enum Results {
+    /// Whole numbers, unless they are quantised again by attributes.
+    Whole,
+    /// Quantised numbers: scales of data, weights and output, zero point of the output.
+    Quantized([usize; 4]),
+    /// Real numbers: scales of data and weights, and the bias.
+    Real { scales: [usize; 2], bias: usize },
 }
 
 impl Places {
@@ -117,15 +135,25 @@ impl Places {
         weights: 3,
         data_zero: 2,
         weights_zero: 5,
-        bias: 8,
-        scales: Some([1, 4, 6, 7]),
+        bias: Some(8),
+        results: Results::Quantized([1, 4, 6, 7]),
     };
     const INTEGER: Places = Places {
         weights: 1,
         data_zero: 2,
         weights_zero: 3,
-        bias: 4,
-        scales: None,
+        bias: Some(4),
+        results: Results::Whole,
+    };
+    const TO_FLOAT: Places = Places {
+        weights: 1,
+        data_zero: 4,
+        weights_zero: 5,
+        bias: None,
+        results: Results::Real {
+            scales: [2, 3],
+            bias: 6,
+        },
     };
 
     /// What becomes of the sums of `channels`; `None` where it depends on data, or on an activation that
@@ -138,13 +166,19 @@ impl Places {
         again: Option<&Requantize>,
     ) -> Option<Finish> {
         let output = node.outputs[0].dtype;
-        let Some(places) = self.scales else {
-            (activation == Activation::None).then_some(())?;
-            return Some(match again {
-                None => Finish::Sum,
-                Some(r) if is_narrow(output) => Finish::Fixed(Fixed::new(r, channels)),
-                Some(_) => return None,
-            });
+        let places = match self.results {
+            Results::Quantized(places) => places,
+            Results::Whole => {
+                (activation == Activation::None).then_some(())?;
+                return Some(match again {
+                    None => Finish::Sum,
+                    Some(r) if is_narrow(output) => Finish::Fixed(Fixed::new(r, channels)),
+                    Some(_) => return None,
+                });
+            }
+            Results::Real { scales, bias } => {
+                return Floats::of(node, scales, bias, channels).map(Finish::Floats);
+            }
         };
         is_narrow(output).then_some(())?;
         let [x, w, y, zero] = places.map(|i| known(node, i));
@@ -168,7 +202,7 @@ impl Places {
 
     /// The bias for `channels`, if there is one; `None` where it is not known.
     fn bias(&self, node: &NodeSpec, channels: usize) -> Option<Option<Vec<i32>>> {
-        let Some(spec) = node.input(self.bias) else {
+        let Some(spec) = self.bias.and_then(|i| node.input(i)) else {
             return Some(None);
         };
         let bias = spec.value.as_ref()?.as_slice::<i32>().ok()?;

@@ -122,6 +122,13 @@ impl Panels {
     }
 }
 
+/// What becomes of the sums of each column, in their memory: `float32` of `sum * factor + bias`, both operations rounded.
+#[derive(Clone, Copy)]
+pub(super) struct Real<'a> {
+    pub factors: &'a [f32],
+    pub biases: &'a [f32],
+}
+
 /// `C = A B + bias + row bias`, pointers and sizes.
 #[derive(Clone, Copy)]
 pub(super) struct Product<'a> {
@@ -140,6 +147,8 @@ pub(super) struct Product<'a> {
     pub bias: *const i32,
     /// An element for each row or none.
     pub row_bias: &'a [i32],
+    /// An element for each column, where C ends in `float32`.
+    pub real: Option<Real<'a>>,
 }
 
 // SAFETY: the pointers are used under the contract of `multiply`, which speaks of the memory.
@@ -275,6 +284,11 @@ impl IntegerTask for Multiply<'_> {
                     3 if I::TILE_VECTORS > 2 => of_size!(3: 1, 2, 3, 4),
                     _ => {}
                 }
+                if let Some(real) = product.real {
+                    let columns = (vectors * I::LANES).min(product.n - column);
+                    // SAFETY: the tile was computed just before; rows and columns are inside of C.
+                    unsafe { turn(real, product, part, column, columns) };
+                }
                 next.at = next.at.wrapping_add(groups * next.step);
             }
         }
@@ -354,6 +368,26 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
             // A copy: what is passed by address does not stay in registers.
             let rest = sums;
             edge(v, product, corner, column, &rest);
+        }
+    }
+}
+
+/// Turns the sums of a tile into real numbers.
+///
+/// # Safety
+/// C is valid for reads and writes of the rows and of `count` columns from `column` on.
+// Written without vectors: the compiler makes them for each instruction set.
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+unsafe fn turn(real: Real, product: &Product, rows: Range<usize>, column: usize, count: usize) {
+    let factors = &real.factors[column..][..count];
+    let biases = &real.biases[column..][..count];
+    for row in rows {
+        let corner = row * product.c_stride + column;
+        // SAFETY: the contract is the same; nobody else has these columns of the row.
+        let sums = unsafe { std::slice::from_raw_parts_mut(product.c.add(corner), count) };
+        for (sum, (factor, bias)) in sums.iter_mut().zip(factors.iter().zip(biases)) {
+            *sum = (*sum as f32 * factor + bias).to_bits() as i32;
         }
     }
 }

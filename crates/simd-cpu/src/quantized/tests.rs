@@ -7,7 +7,8 @@ use crate::testing::Made;
 use crate::testing::test;
 use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::ops::{
-    Activation, Conv, MatMulInteger, Padding, QLinearConv, QuantizeLinear, QuantizedResize,
+    Activation, Conv, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv, QuantizeLinear,
+    QuantizedResize,
 };
 use kilim_core::{DType, Interrupt, Result, Tensor};
 use kilim_host::run_candidate;
@@ -120,6 +121,54 @@ fn matrix([m, k, n]: [usize; 3], za: i32, zeros: usize, signed: bool) {
             want,
             "{m} {k} {n}, {zeros} zero points, {isa:?}"
         );
+    }
+
+    // As real numbers: the bytes that the operations give one by one.
+    let noise = |n: usize, seed| noise(n, seed).iter().map(|v| v * 0.1).collect::<Vec<_>>();
+    let (a_scale, b_scale, bias) = (0.037f32, noise(zb.len(), 4), noise(n, 5));
+    let given = [
+        tensor(&[], &[a_scale]),
+        tensor(zb.shape(), &b_scale),
+        tensor(&[n], &bias),
+    ];
+    let [x, w, zx, zw] = inputs;
+    for biased in [true, false] {
+        let inputs = [
+            x,
+            w,
+            Some(&given[0]),
+            Some(&given[1]),
+            zx,
+            zw,
+            Some(&given[2]),
+        ];
+        let inputs = &inputs[..if biased { 7 } else { 6 }];
+        let number = |(i, &sum): (usize, &i32)| {
+            let scaled = sum as f32 * (a_scale * b_scale[i % n % b_scale.len()]);
+            if biased { scaled + bias[i % n] } else { scaled }.to_bits()
+        };
+        let want: Vec<u32> = want.iter().enumerate().map(number).collect();
+        for isa in Isa::available() {
+            let output = TensorSpec::new(DType::F32, &[m, n]);
+            let got = run(&MatMulIntegerToFloat, inputs, output, |node, build| {
+                matmul::kernel(
+                    matmul::Plan::of(Activation::None, None, node, &Places::TO_FLOAT),
+                    node,
+                    build,
+                    isa,
+                )
+            });
+            let got: Vec<u32> = got
+                .as_slice::<f32>()
+                .expect("float32")
+                .iter()
+                .map(|v| v.to_bits())
+                .collect();
+            assert_eq!(
+                got, want,
+                "{m} {k} {n}, {zeros} zero points, {biased}, {isa:?}"
+            );
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod blocks;
 mod movement;
 mod pointwise;
 mod products;
+mod real;
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,6 +13,8 @@ use kilim::core::ops::{
     Activation, Clip, Conv, DequantizeLinear, Padding, QuantizeLinear, Unary, UnaryKind,
 };
 use kilim::{DType, Fact, Graph, Tensor};
+
+pub use real::dynamic_product;
 
 use super::{Random, V, names, optimised, run};
 

@@ -82,6 +82,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut random = Random::new(5);
     let mut cases = products::convolutions(&mut random);
     cases.extend(products::products(&mut random));
+    cases.extend(products::real_products(&mut random));
     cases.extend(pointwise::pairs(&mut random));
     cases.extend(pointwise::conversions(&mut random));
     cases

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use kilim::DType;
 use kilim::core::fixed::Factor;
 use kilim::core::ops::{
-    Activation, Conv, ConvInteger, MatMulInteger, Padding, QLinearConv, QLinearMatMul, Requantize,
+    Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv,
+    QLinearMatMul, Requantize,
 };
+use kilim::{DType, Tensor};
 
-use super::super::{Case, Random, each_index, flat};
+use super::super::{Case, Input, Random, each_index, flat};
 use super::{Bytes, constant, range, scale};
 
 /// A sum as QLinearConv and QLinearMatMul quantise it.
@@ -270,6 +271,75 @@ pub(super) fn products(random: &mut Random) -> Vec<Case> {
             want: vec![(shape, sums.iter().enumerate().map(of).collect())],
             tolerance: 0.0,
         });
+    }
+    cases
+}
+
+/// Products of bytes as real numbers.
+pub(super) fn real_products(random: &mut Random) -> Vec<Case> {
+    let mut cases = Vec::new();
+    // Leading dimensions and rows of the data, depth, columns.
+    let sizes: [(&[usize], usize, usize); 9] = [
+        (&[1], 1, 1),
+        (&[1], 70, 33),
+        (&[5], 3, 130),
+        (&[30], 64, 48),
+        (&[2, 3, 7], 31, 17),
+        (&[], 9, 20),
+        (&[0], 4, 5),
+        (&[3], 0, 5),
+        (&[2, 4], 5, 0),
+    ];
+    for (i, (rows, k, n)) in sizes.into_iter().enumerate() {
+        let (ta, tb) = (random.dtype(), random.dtype());
+        let (x, w) = ([rows, &[k]].concat(), [k, n]);
+        let (a, b) = (random.bytes(ta, &x), random.bytes(tb, &w));
+        let (each, given) = (i % 2 == 0 && n > 0, i % 3 > 0);
+        let count = if each { n } else { 1 };
+        let dims = if each { vec![n] } else { vec![] };
+        let (za, zb) = (random.bytes(ta, &[]), random.bytes(tb, &dims));
+        let (sa, sb) = (random.scales(1, 0.02)[0], random.scales(count, 0.01));
+        let bias = random.scales(n, 0.3);
+        let shape = [rows, &[n]].concat();
+        let zero = |z: &Bytes, at: usize| if given { z.data[at % z.data.len()] } else { 0 };
+        let mut sums = Vec::new();
+        each_index(&[rows.iter().product(), n], |at| {
+            let term = |l: usize| {
+                let right = b.data[l * n + at[1]] - zero(&zb, at[1]);
+                (a.data[at[0] * k + l] - zero(&za, 0)) * right
+            };
+            sums.push((0..k).map(term).sum::<i64>());
+        });
+        for (biased, fixed) in [(true, true), (false, true), (true, false)] {
+            let of = |(at, &sum): (usize, &i64)| {
+                let scaled = sum as i32 as f32 * (sa * sb[at % n % count]);
+                f64::from(if biased {
+                    scaled + bias[at % n]
+                } else {
+                    scaled
+                })
+            };
+            let known = |input: Input| match (fixed, input) {
+                (false, Input::Constant(t)) => Input::Fed(t),
+                (_, other) => other,
+            };
+            let there = |input: Input, there: bool| if there { input } else { Input::Absent };
+            cases.push(Case {
+                name: format!("MatMulIntegerToFloat {rows:?} {k} {n} {biased} {fixed}"),
+                op: Arc::new(MatMulIntegerToFloat),
+                inputs: vec![
+                    a.fed(),
+                    known(b.constant()),
+                    Input::Fed(Tensor::scalar(sa).expect("the suite's arrays are well formed")),
+                    known(constant(&dims, &sb)),
+                    there(za.fed(), given),
+                    there(known(zb.constant()), given),
+                    there(known(constant(&[n], &bias)), biased),
+                ],
+                want: vec![(shape.clone(), sums.iter().enumerate().map(of).collect())],
+                tolerance: 0.0,
+            });
+        }
     }
     cases
 }

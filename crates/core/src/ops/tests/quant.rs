@@ -51,6 +51,32 @@ fn integer_products() {
     assert_eq!(infer(MatMulInteger::default(), &inputs), "int32[n,5]");
     let float = [unknown("float32 n,3"), unknown("int8 3,5")];
     assert_eq!(refuse(MatMulInteger::default(), &float), ErrorCode::DType);
+    let real = |a_scale: &str, b_scale: &str, bias: &str| {
+        let data = [unknown("uint8 2,n,3"), unknown("int8 3,5")];
+        let scales = [unknown(a_scale), unknown(b_scale)];
+        let zeros = [unknown("uint8"), unknown("int8 5")];
+        [&data[..], &scales, &zeros, &[unknown(bias)]].concat()
+    };
+    for b_scale in ["float32", "float32 1", "float32 5", "float32 k"] {
+        let inputs = real("float32", b_scale, "float32 5");
+        assert_eq!(infer(MatMulIntegerToFloat, &inputs), "float32[2,n,5]");
+    }
+    for (a_scale, b_scale, bias, code) in [
+        ("float16", "float32", "float32 5", ErrorCode::DType),
+        ("float32", "float16", "float32 5", ErrorCode::DType),
+        ("float32", "float32", "int32 5", ErrorCode::DType),
+        ("float32 3", "float32", "float32 5", ErrorCode::Shape),
+        ("float32", "float32 3", "float32 5", ErrorCode::Shape),
+        ("float32", "float32 1,5", "float32 5", ErrorCode::Shape),
+        ("float32", "float32", "float32 3", ErrorCode::Shape),
+        ("float32", "float32", "float32 1,5", ErrorCode::Shape),
+    ] {
+        let inputs = real(a_scale, b_scale, bias);
+        assert_eq!(refuse(MatMulIntegerToFloat, &inputs), code, "{inputs:?}");
+    }
+    let mut inputs = real("float32", "float32", "float32 5");
+    inputs[4] = unknown("int8");
+    assert_eq!(refuse(MatMulIntegerToFloat, &inputs), ErrorCode::DType);
     let q = |data: &str, zero: &str| [unknown(data), unknown("float32"), unknown(zero)];
     let output = [unknown("float32"), unknown("int8")];
     let inputs = [

@@ -13,15 +13,20 @@
 //!   sum is the same everywhere. The two differ by one step where the exact result is closer to the
 //!   middle of two steps than `float32` sums are to it, and nowhere else.
 //!
+//! Where DynamicQuantizeLinear chooses scales while a model runs, products of bytes become real numbers in one node (`real`):
+//! the same bytes as before.
+//!
 //! Everything else stays as it is: averages, softmax, normalisation, products with float biases or two
 //! changing factors, scales that are computed, types of other than 8 bits.
 
 mod movement;
 mod pointwise;
 mod products;
+mod real;
 mod table;
 
 pub use movement::moves;
+pub use real::dequantized_products;
 
 use std::sync::Arc;
 

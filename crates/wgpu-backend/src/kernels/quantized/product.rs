@@ -2,12 +2,12 @@
 
 use kilim_core::DType;
 use kilim_core::ops::{
-    Activation, Conv, ConvGeometry, ConvInteger, MatMulGeometry, MatMulInteger, QLinearConv,
-    QLinearMatMul, Requantize, WindowAxis,
+    Activation, Conv, ConvGeometry, ConvInteger, MatMulGeometry, MatMulInteger,
+    MatMulIntegerToFloat, QLinearConv, QLinearMatMul, Requantize, WindowAxis,
 };
 
 use super::is_byte;
-use super::parameters::{self, Places};
+use super::parameters::{self, Places, Results};
 use crate::device::storage::scalar;
 use crate::kernels::Kernels;
 use crate::kernels::products::matmul::Batches;
@@ -26,6 +26,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<MatMulInteger>(|op, l| {
         matmul(Activation::None, &P::INTEGER, op.requantize.as_ref(), l)
     });
+    kernels.add::<MatMulIntegerToFloat>(|_, l| matmul(Activation::None, &P::TO_FLOAT, None, l));
     kernels.add::<Requantize>(requantize);
 }
 
@@ -160,10 +161,10 @@ fn conv(op: &Conv, places: &Places, again: Option<&Requantize>, l: &mut Lowering
         true => (1, [h * w, w, 1].map(|s| s * g.in_channels), all, 1),
         false => (space, [h * w, w, 1], 1, positions),
     };
-    let activation = match places.scales {
-        Some(_) => op.activation,
-        None if op.activation == Activation::None => Activation::None,
-        None => return refuse("an activation of integer sums is not on the GPU"),
+    let activation = match places.results {
+        Results::Quantized(_) => op.activation,
+        _ if op.activation == Activation::None => Activation::None,
+        _ => return refuse("an activation of integer sums is not on the GPU"),
     };
     let moved = moved(l, weights)?;
     let (finish, parameters) = parameters::of_product(l, places, all, moved, activation, again)?;

@@ -1,7 +1,8 @@
 //! Matrix products, convolutions, and what becomes of their sums.
 
 use kilim_core::ops::{
-    Activation, Conv, ConvInteger, MatMulInteger, Padding, QLinearConv, QLinearMatMul,
+    Activation, Conv, ConvInteger, MatMulInteger, MatMulIntegerToFloat, Padding, QLinearConv,
+    QLinearMatMul,
 };
 use kilim_core::{DType, Tensor};
 
@@ -36,6 +37,21 @@ impl Quantized {
                 parameters(bytes(w, &[count], 4)),
             ],
         }
+    }
+
+    /// The inputs with what makes real numbers of the sums, and a bias for each of as many outputs.
+    fn real(&self, biases: Option<usize>) -> [Given; 7] {
+        let [x, w, x_zero, w_zero] = self.integer.clone();
+        let given = self.parameters;
+        [
+            x,
+            w,
+            given(one(&scales(1, 0.02, 5))),
+            given(scales(self.count, 0.003, 6)),
+            x_zero,
+            w_zero,
+            biases.map_or(Given::Absent, |n| given(scales(n, 0.7, 7))),
+        ]
     }
 
     /// The inputs with what quantises the sums again, and a bias for each of `n` outputs.
@@ -98,6 +114,8 @@ fn matrix_products() {
                         let known = [weights, parameters];
                         let given = Quantized::new([x, w], [&a, &b], count, known);
                         agree(MatMulInteger::default(), &given.integer, 1, 0.0);
+                        agree(MatMulIntegerToFloat, &given.real(None), 1, 0.0);
+                        agree(MatMulIntegerToFloat, &given.real(Some(n)), 1, 0.0);
                         let given = given.linear(n);
                         agree(QLinearMatMul::default(), &given, 1, 0.0);
                     }
