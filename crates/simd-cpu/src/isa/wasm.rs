@@ -117,8 +117,8 @@ impl Simd for Wasm {
             f32x4_extract_lane::<0>(b) + f32x4_extract_lane::<1>(b)
         }}
         fn largest(a: v128) -> f32 {{
-            let b = f32x4_pmax(a, i32x4_shuffle::<2, 3, 0, 1>(a, a));
-            f32x4_extract_lane::<0>(f32x4_pmax(b, i32x4_shuffle::<1, 0, 3, 2>(b, b)))
+            let b = larger(a, i32x4_shuffle::<2, 3, 0, 1>(a, a));
+            f32x4_extract_lane::<0>(larger(b, i32x4_shuffle::<1, 0, 3, 2>(b, b)))
         }}
     }
 
