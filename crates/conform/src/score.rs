@@ -150,6 +150,9 @@ mod tests {
     #[test]
     fn a_backend_that_is_not_there_has_no_score() {
         assert_eq!(on(&["xpu"], "").err().unwrap().code(), ErrorCode::NoBackend);
-        assert_eq!(on(&[], "").err().unwrap().code(), ErrorCode::NoBackend);
+        let none = Runtime::new(kilim::BackendRegistry::new());
+        let score = conform(&none, &LoadOptions::default(), "", |_, _| ());
+        let error = pollster::block_on(score).expect_err("nobody is there");
+        assert_eq!(error.code(), ErrorCode::NoBackend);
     }
 }

@@ -21,8 +21,10 @@ export async function pickBackends(): Promise<Picked> {
   return reason === null ? { backends: ['wgpu', 'cpu'], skipped: [] } : { backends: ['cpu'], skipped: [{ backend: 'wgpu', reason }] };
 }
 
-/** @throws KilimError `DEVICE` where one of them is WebGPU and there is none. */
+/** @throws KilimError `NO_BACKEND` where none is named, `DEVICE` where one of them is WebGPU and there is none. */
 export function requireBackends(backends: readonly Backend[]): void {
+  if (backends.length === 0)
+    throw new KilimError('NO_BACKEND', 'no backend is named', { hint: 'leave out `backends` for those of this machine' });
   if (backends.includes('wgpu') && !gpu()) throw new KilimError('DEVICE', `the backend wgpu cannot be used: ${whyNoWebGpu()}`);
 }
 
