@@ -151,8 +151,9 @@ mod tests {
     fn a_backend_that_is_not_there_has_no_score() {
         assert_eq!(on(&["xpu"], "").err().unwrap().code(), ErrorCode::NoBackend);
         let none = Runtime::new(kilim::BackendRegistry::new());
-        let score = conform(&none, &LoadOptions::default(), "", |_, _| ());
-        let error = pollster::block_on(score).expect_err("nobody is there");
+        let options = LoadOptions::default();
+        let score = pollster::block_on(conform(&none, &options, "", |_, _| ()));
+        let error = score.expect_err("nobody is there");
         assert_eq!(error.code(), ErrorCode::NoBackend);
     }
 }
