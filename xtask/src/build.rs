@@ -247,12 +247,13 @@ impl Binary {
         let pkg = &sh::root().join("www/pkg");
         fs::create_dir_all(pkg)?;
         let recipe = format!(
-            "{WASM_OPT:?} {:?} {} {}",
+            "{WASM_OPT:?} {} {:?} {} {}",
+            setup::bindgen_fingerprint()?,
             self.wasm_opt,
             include_str!("glue.rs"),
             include_str!("names.rs")
         );
-        let mut inputs = vec![built.to_path_buf(), tools.bindgen.clone()];
+        let mut inputs = vec![built.to_path_buf()];
         let stamp = |name: &str| {
             sh::target()
                 .join("xtask")

@@ -9,7 +9,7 @@ pub mod half;
 pub mod opencl;
 mod wasm;
 
-pub use bindgen::{bindgen, browser_test_runner};
+pub use bindgen::{bindgen, browser_test_runner, fingerprint as bindgen_fingerprint};
 pub use browser::{Browser, browser};
 pub use wasm::{threads_toolchain, wasm_toolchain};
 
