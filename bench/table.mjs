@@ -66,7 +66,7 @@ function table() {
 const counted = {
   web: `${record.runs} samples and ${record.loads} loads`,
   decode: `all samples, and of ${record.loads} loads and prompts`,
-  native: `${record.loads} processes of ${record.runs} runs`,
+  native: `${record.loads} processes of ${record.runs} runs or more`,
 };
 const { processor, cores, memory, system, load } = record.machine;
 const versions = Object.entries(record.versions).map(([name, version]) => `${name} ${version}`);

@@ -1,6 +1,7 @@
 // Times onnxruntime, RTen, tract and Kilim on the CPU, in processes that take turns. `cargo xtask bench native` calls it:
 //   node bench/native/run.mjs --models FOUND.json --kilim PROGRAM --peers PROGRAM --python PROGRAM --out RECORD.json
-// A process loads the model, runs it once, and then again and again; its figure of the steady state is a median.
+// A process loads the model, runs it once, and then again and again; its figure of the steady state is a median. Memory is that of
+// a process that is not timed: looking at it takes a core from time to time, and two threads need two.
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -28,8 +29,14 @@ const { values: args } = parseArgs({
 /** How often the memory of a process is looked at, in milliseconds. */
 const LOOK = 20;
 
-/** The standard output of a program, and the most bytes that it had for itself. */
-async function observe(program, parameters) {
+/** How long the runs of a process take together at least, in milliseconds: the system needs some until each thread has its core. */
+const STEADY = 1000;
+
+/** Runs of the process whose memory is looked at. */
+const FEW = 5;
+
+/** The standard output of a program, and the most bytes that it had for itself if that is wanted. */
+async function start(program, parameters, look) {
   const child = spawn(program, parameters, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, RUST_BACKTRACE: '0' } });
   let [output, errors, most] = ['', '', null];
   child.stdout.on('data', (text) => {
@@ -38,49 +45,49 @@ async function observe(program, parameters) {
   child.stderr.on('data', (text) => {
     errors += text;
   });
-  const looking = setInterval(() => {
-    most = Math.max(most, privateBytes(child.pid)) || null;
-  }, LOOK);
+  const looking =
+    look &&
+    setInterval(() => {
+      most = Math.max(most, privateBytes(child.pid)) || null;
+    }, LOOK);
   const code = await new Promise((done, failed) => child.on('close', done).on('error', failed)).finally(() => clearInterval(looking));
   if (code !== 0) throw new Error(/^\w*error: .*/im.exec(errors)?.[0] || `${program} ended with ${code}`);
   return { output, most };
 }
 
-/** An engine of the program `bench-peers`. */
-const peer = (engine) => async (model, threads, inputs) => {
-  const { output, most } = await observe(args.peers, [engine, model.path, threads, args.runs, JSON.stringify(inputs)].map(String));
-  return { ...JSON.parse(output), most };
-};
+/** What starts an engine of the program `bench-peers`. */
+const peer = (engine) => (model, threads, runs, inputs) => [
+  args.peers,
+  [engine, model.path, threads, runs, JSON.stringify(inputs)],
+  (figures) => figures,
+];
 
+/** For each engine the program, its parameters, and what takes the figures out of what it prints. */
 const ENGINES = {
-  async onnxruntime(model, threads, inputs) {
-    const parameters = [join(here, 'onnxruntime_engine.py'), model.path, threads, args.runs, JSON.stringify(inputs)];
-    const { output, most } = await observe(args.python, parameters.map(String));
-    return { ...JSON.parse(output), most };
-  },
+  onnxruntime: (model, threads, runs, inputs) => [
+    args.python,
+    [join(here, 'onnxruntime_engine.py'), model.path, threads, runs, JSON.stringify(inputs)],
+    (figures) => figures,
+  ],
   rten: peer('rten'),
   tract: peer('tract'),
-  async kilim(model, threads, inputs) {
+  kilim: (model, threads, runs, inputs) => {
     const feeds = inputs.flatMap(({ name, file }) => ['--input', `${name}=${file}`]);
-    const parameters = [
-      'bench',
-      model.path,
-      '--json',
-      '--backends',
-      'cpu',
-      '--threads',
-      threads,
-      '--warmup',
-      3,
-      '--runs',
-      args.runs,
-      ...feeds,
+    const options = ['--json', '--backends', 'cpu', '--threads', threads, '--warmup', 3, '--runs', runs];
+    return [
+      args.kilim,
+      ['bench', model.path, ...options, ...feeds],
+      ({ load_ms: load, first_ms: first, median_ms: median }) => ({ load, first, median }),
     ];
-    const { output, most } = await observe(args.kilim, parameters.map(String));
-    const { load_ms: load, first_ms: first, median_ms: median } = JSON.parse(output);
-    return { load, first, median, most };
   },
 };
+
+/** The figures of one process. */
+async function time(engine, model, threads, runs, inputs, look = false) {
+  const [program, parameters, figures] = ENGINES[engine](model, threads, runs, inputs);
+  const { output, most } = await start(program, parameters.map(String), look);
+  return { ...figures(JSON.parse(output)), most };
+}
 
 async function compare(model, threads) {
   const folder = join(dirname(args.out), 'inputs', model.name);
@@ -89,16 +96,22 @@ async function compare(model, threads) {
   });
   const inputs = JSON.parse(drawn);
   const rows = args.engines.split(',').map((engine) => ({ engine, figures: [] }));
-  for (let round = 0; round < Number(args.loads); round++) {
+  for (let round = 0; round <= Number(args.loads); round++) {
     for (const row of rows.filter(({ error }) => !error)) {
       try {
-        row.figures.push(await ENGINES[row.engine](model, threads, inputs));
+        if (round === 0) {
+          const { median, most } = await time(row.engine, model, threads, FEW, inputs, true);
+          row.memory = most;
+          row.runs = Math.max(Number(args.runs), Math.ceil(STEADY / median));
+        } else {
+          row.figures.push(await time(row.engine, model, threads, row.runs, inputs));
+        }
       } catch (error) {
         row.error = short(error);
       }
     }
   }
-  return rows.map(({ engine, error, figures }) => ({
+  return rows.map(({ engine, error, figures, memory }) => ({
     model: model.name,
     what: model.what,
     place: threads === 1 ? '1 thread' : `${threads} threads`,
@@ -110,7 +123,7 @@ async function compare(model, threads) {
           first: spread(figures.map(({ first }) => first)),
           loadAndFirst: spread(figures.map(({ load, first }) => load + first)),
           steady: spread(figures.map(({ median }) => median)),
-          memory: Math.max(...figures.map(({ most }) => most)) || null,
+          memory,
         }),
   }));
 }

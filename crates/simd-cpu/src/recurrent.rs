@@ -74,9 +74,7 @@ impl Task for Product<'_> {
         let whole = blocks.len() * ROWS * self.stride;
         let (matrix, last) = self.matrix.split_at(whole.min(self.matrix.len()));
         for (y, rows) in blocks.iter_mut().zip(matrix.chunks(ROWS * self.stride)) {
-            for (y, sum) in y.iter_mut().zip(sums(s, rows, self.stride, self.x)) {
-                *y += sum;
-            }
+            add(s, rows, self.stride, self.x, y);
         }
         for (y, row) in rest.iter_mut().zip(last.chunks(self.stride)) {
             let terms = row.iter().zip(self.x);
@@ -86,9 +84,9 @@ impl Task for Product<'_> {
     }
 }
 
-/// The products of some rows, `stride` elements apart, with `x`.
+/// Adds to `y` the products of some rows, `stride` elements apart, with `x`.
 #[inline(always)]
-fn sums<S: Simd>(s: S, rows: &[f32], stride: usize, x: &[f32]) -> [f32; ROWS] {
+fn add<S: Simd>(s: S, rows: &[f32], stride: usize, x: &[f32], y: &mut [f32; ROWS]) {
     let n = x.len();
     assert!(rows.len() >= (ROWS - 1) * stride + n);
     let (rows, from) = (rows.as_ptr(), x.as_ptr());
@@ -102,7 +100,9 @@ fn sums<S: Simd>(s: S, rows: &[f32], stride: usize, x: &[f32]) -> [f32; ROWS] {
             }
         });
     }
-    sums.map(|sum| s.sum(sum))
+    for (y, sum) in y.iter_mut().zip(sums) {
+        *y += s.sum(sum);
+    }
 }
 
 #[cfg(test)]

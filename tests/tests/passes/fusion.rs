@@ -48,6 +48,40 @@ fn normalisation_on_its_own() {
 }
 
 #[test]
+fn scales_and_shifts_behind_a_normalisation() {
+    let mut b = Builder::new(3);
+    let x = b.input("x", &[2, 3, 4, 5]);
+    let p: Vec<V> = (0..3).map(|_| b.floats(&[3])).collect();
+    let variance = b.constant(Tensor::from_slice(&[3], &[0.5f32, 1.0, 2.0]).unwrap());
+    let norm = BatchNorm {
+        epsilon: 1e-3,
+        channels_last: false,
+    };
+    let inputs = [x, p[0], p[1], p[2], variance];
+    let y = b.op(norm.clone(), &inputs);
+    let (factors, terms) = (b.floats(&[3, 1, 1]), b.floats(&[1, 3, 1, 1]));
+    let y = b.binary(BinaryKind::Mul, y, factors);
+    let y = b.binary(BinaryKind::Add, terms, y);
+    let y = b.unary(UnaryKind::Relu, y);
+    let z = b.op(norm.clone(), &inputs);
+    let half = b.scalar(0.5);
+    let z = b.binary(BinaryKind::Sub, half, z);
+    // Not one number for each channel.
+    let columns = b.floats(&[5]);
+    let z = b.binary(BinaryKind::Mul, z, columns);
+    let z = b.op(norm, &[z, p[1], p[2], p[0], variance]);
+    let g = b.check(&[y, z], 2);
+    let expected = [
+        "Mul",
+        "Add",
+        "BatchNormalization",
+        "Mul",
+        "BatchNormalization",
+    ];
+    assert_eq!(names(&g), expected);
+}
+
+#[test]
 fn an_infinite_scale_stays_outside_of_a_sum() {
     let mut b = Builder::new(4);
     let x = b.input("x", &[1, 2, 4, 5]);

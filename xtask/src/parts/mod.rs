@@ -11,6 +11,7 @@ mod data;
 mod followers;
 mod layout;
 mod live;
+mod moves;
 mod needs;
 mod owners;
 mod points;

@@ -1,6 +1,6 @@
 //! Folds what scales and shifts every channel by constants into the weights of the convolution or
-//! matrix product before it. Batch normalisation on its own becomes a product and a sum where an
-//! activation waits that the sum can take along.
+//! matrix product before it, or into a batch normalisation. Batch normalisation on its own becomes a product and a sum where
+//! an activation waits that the sum can take along.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,6 +40,7 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
     let mut patch = Patch::start(graph);
     while let Some(node) = patch.next_node() {
         let done = folded(graph, &mut patch, &node).is_some()
+            || merged(graph, &mut patch, &node).is_some()
             || node.outputs.iter().any(|v| activated.contains(v))
                 && split(graph, &mut patch, &node).is_some();
         if !done {
@@ -310,6 +311,53 @@ fn folded(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
     producer.inputs[2] = Some(graph.add_constant(name, bias));
     producer.outputs = vec![out];
     patch.push(producer);
+    Some(())
+}
+
+/// Makes `node` part of the scale and the bias of the batch normalisation before it.
+fn merged(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
+    let [out] = node.outputs[..] else { return None };
+    let norm = |v: &ValueId| {
+        let producer = patch
+            .producer(Some(*v))
+            .filter(|n| n.op.is::<BatchNorm>())?;
+        (patch.uses(*v) == 0 && producer.outputs.len() == 1).then_some(producer)
+    };
+    let mut candidates = [node.input(0), node.input(1)].into_iter().flatten();
+    let source = candidates.find(|v| norm(v).is_some())?;
+    let before = norm(&source)?;
+    let op = before.op.downcast_ref::<BatchNorm>()?;
+    let rank = graph.fact(source).rank()?;
+    if !graph.is_f32(source) || graph.fact(out).rank()? != rank {
+        return None;
+    }
+    let axis = if op.channels_last { rank - 1 } else { 1 };
+    let channels = batch_norm(graph, before, op)?.scale.len();
+    let (x, affine) = affine(graph, node, axis, channels)?;
+    if x != source {
+        return None;
+    }
+    let [scale, bias] = [1, 2].map(|i| floats(graph, before.input(i)));
+    let (scale, bias) = (scale?, bias?);
+    let both = (0..channels).map(|c| {
+        (
+            scale[c] * affine.scale[c],
+            bias[c] * affine.scale[c] + affine.shift[c],
+        )
+    });
+    let (scale, shift) = both.unzip();
+    let both = Affine { scale, shift }.finite()?;
+    let tensor = |values: Vec<f64>| {
+        let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+        Tensor::from_slice(&[channels], &values).ok()
+    };
+    let (scale, bias) = (tensor(both.scale)?, tensor(both.shift)?);
+    let mut all = patch.take(source)?;
+    for (i, what, tensor) in [(1, "scale", scale), (2, "bias", bias)] {
+        all.inputs[i] = Some(graph.add_constant(format!("{}/{what}", all.name), tensor));
+    }
+    all.outputs = vec![out];
+    patch.push(all);
     Some(())
 }
 

@@ -21,7 +21,7 @@ pub struct Threads {
 /// Operations that a thread should have at least, where pieces are as long as [`PIECE`]: handing work to a thread that
 /// waits for it takes about a microsecond, to one that sleeps up to fifty.
 #[cfg(threads)]
-const SHARE: usize = 1 << 14;
+const SHARE: usize = 1 << 12;
 
 /// The most threads where nobody asks for a number: few networks gain from more.
 #[cfg(all(threads, not(target_family = "wasm")))]

@@ -212,7 +212,12 @@ impl Plane {
         let (from, to) = (from + first * outer_read, to + first * outer_write);
         if self.turns() {
             let (src, dst) = (&src[from as usize..], &mut dst[to as usize..]);
-            return self.turn(rows.len(), src, dst);
+            let turn = match n {
+                3 if outer_write == 3 => Self::interleave::<T, 3>,
+                4 if outer_write == 4 => Self::interleave::<T, 4>,
+                _ => Self::turn::<T>,
+            };
+            return turn(self, rows.len(), src, dst);
         }
         if (read, write) == (1, 1) {
             let short = match n {
@@ -269,6 +274,17 @@ impl Plane {
             if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
                 *to = *row;
             }
+        }
+    }
+
+    /// A matrix of few columns, such as the colours of a picture, that is read along its columns and written along its rows,
+    /// which lie one behind another.
+    fn interleave<T: Pod, const N: usize>(&self, rows: usize, src: &[T], dst: &mut [T]) {
+        let (_, [read, _]) = self.row;
+        let columns: [&[T]; N] = std::array::from_fn(|c| &src[c * read as usize..][..rows]);
+        let (to, _) = dst.as_chunks_mut::<N>();
+        for (i, to) in to[..rows].iter_mut().enumerate() {
+            *to = std::array::from_fn(|c| columns[c][i]);
         }
     }
 

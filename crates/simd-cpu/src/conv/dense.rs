@@ -30,7 +30,15 @@ const STRIP_PIXELS: usize = 64;
 /// Pixels that a strip should have at least where threads would have none otherwise: two tiles of rows.
 const FEW_PIXELS: usize = 24;
 /// Operations that a part of a strip should have at least.
-const PART: usize = 1 << 13;
+const PART: usize = 1 << 12;
+
+/// Parts in which several threads do work that costs so much: two for each thread where they are long.
+fn wanted(threads: usize, cost: usize) -> usize {
+    match cost / PART {
+        most if most >= 4 * threads => 2 * threads,
+        most => most.min(threads),
+    }
+}
 
 /// Columns of a panel of packed weights.
 pub(super) fn panel(isa: Isa) -> usize {
@@ -143,7 +151,7 @@ impl Dense {
         };
         let products = (y.output * x.output * w.batch)
             .saturating_mul(shape.m * shape.taps() * shape.group_channels());
-        let wanted = (2 * threads).min(isa.cost(products) / PART);
+        let wanted = wanted(threads, isa.cost(products));
         let strips = y.output.div_ceil(strip_rows.clamp(1, y.output));
         let strips = match threads {
             1 => strips,
@@ -177,10 +185,12 @@ impl Dense {
         let depth = Depth::of(isa, &runs);
         let products = (strip_rows * x.output).saturating_mul(shape.m);
         let parts = match shape.groups {
-            1 if threads > 1 && strips * w.batch < 2 * threads => (2 * threads)
-                .div_ceil((strips * w.batch).max(1))
-                .min(isa.cost(products.saturating_mul(depth.k())) / PART)
-                .clamp(1, most_parts),
+            1 if threads > 1 && strips * w.batch < 2 * threads => {
+                let strips = strips * w.batch;
+                let cost = isa.cost(products.saturating_mul(depth.k()));
+                let wanted = self::wanted(threads, cost.saturating_mul(strips));
+                wanted.div_ceil(strips.max(1)).clamp(1, most_parts)
+            }
             _ => 1,
         };
         Ok(Dense {

@@ -29,7 +29,7 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
         |op, node, build| kernel(op, node, build, Isa::best(), None),
         |op, node, config| {
             let shape = Shape::of(op, node)?;
-            let algorithms = algorithms(&shape, config.memory);
+            let algorithms = algorithms(&shape, Isa::best(), config.memory);
             (algorithms.len() > 1).then(|| choice(&shape, &algorithms))
         },
     );
@@ -92,8 +92,8 @@ pub(crate) enum Algorithm {
 }
 
 /// The algorithms that compute a shape, the one that is expected to be the fastest first.
-fn algorithms(shape: &Shape, memory: MemoryMode) -> Vec<Algorithm> {
-    let expected = choose(shape, memory);
+fn algorithms(shape: &Shape, isa: Isa, memory: MemoryMode) -> Vec<Algorithm> {
+    let expected = choose(shape, isa.lanes(), memory);
     let mut algorithms = vec![expected];
     if memory == MemoryMode::Normal && fits_winograd(shape) {
         use Algorithm::{Dense, Winograd2, Winograd4};
@@ -114,8 +114,8 @@ fn choice(shape: &Shape, algorithms: &[Algorithm]) -> Choice {
 }
 
 /// The algorithm that was measured to be the fastest, else the first.
-fn pick(shape: &Shape, build: &Build) -> Algorithm {
-    let algorithms = algorithms(shape, build.memory());
+fn pick(shape: &Shape, isa: Isa, build: &Build) -> Algorithm {
+    let algorithms = algorithms(shape, isa, build.memory());
     algorithms[build.tuned().pick(&choice(shape, &algorithms))]
 }
 
@@ -126,8 +126,8 @@ fn fits_winograd(shape: &Shape) -> bool {
     shape.groups == 1 && axes.iter().all(small)
 }
 
-/// The algorithm for a shape. In [`MemoryMode::Limit`] weights are packed in their own size only.
-pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
+/// The algorithm for a shape and so many lanes. In [`MemoryMode::Limit`] weights are packed in their own size only.
+pub(crate) fn choose(shape: &Shape, lanes: usize, memory: MemoryMode) -> Algorithm {
     let (c, m, w) = (shape.window.channels, shape.m, &shape.window);
     if shape.groups == m && shape.groups == c && m > 1 {
         return Algorithm::Depthwise;
@@ -137,15 +137,13 @@ pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
         return Algorithm::Dense;
     }
     let tiles = |size: usize| w.y.output.div_ceil(size) * w.x.output.div_ceil(size) * w.batch;
-    let pixels = tiles(1);
+    let cost = |points: usize, size| points * (tiles(size) + READ * lanes);
+    let [dense, two, four] =
+        [(TAPS, 1), (POINTS_2, 2), (POINTS_4, 4)].map(|(n, size)| cost(n, size));
     match c * m {
-        weights if weights < SMALL => Algorithm::Winograd4,
-        weights
-            if weights <= MIDDLE && POINTS_4 * (tiles(4) + READ) < POINTS_2 * (tiles(2) + READ) =>
-        {
-            Algorithm::Winograd4
-        }
-        weights if weights <= LARGE && pixels >= MANY_PIXELS => Algorithm::Winograd2,
+        pairs if pairs < SMALL => Algorithm::Winograd4,
+        pairs if pairs <= MIDDLE && four < two => Algorithm::Winograd4,
+        pairs if pairs <= LARGE && two + two / MARGIN < dense => Algorithm::Winograd2,
         _ => Algorithm::Dense,
     }
 }
@@ -153,6 +151,8 @@ pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
 // Where nothing was measured (`Choice`), these estimates decide. Points and sizes follow from the algorithm; what transforms
 // and reads cost are estimates in multiplications, which `kilim bench --kernels` puts to the test.
 
+/// Weights of a pair of channels.
+const TAPS: usize = 9;
 /// Points of a tile of the input for output tiles of 2x2 and of 4x4, where a pair of channels takes a multiplication and a
 /// transformed weight each (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
 const POINTS_2: usize = 16;
@@ -167,10 +167,10 @@ const SMALL: usize = 1 << 15;
 const MIDDLE: usize = 1 << 16;
 /// Pairs up to which tiles of 2x2 may pay, `POINTS_2` floats a pair: 64 MiB.
 const LARGE: usize = 1 << 20;
-/// Pixels of the output from which reading large weights is less than what products cost.
-const MANY_PIXELS: usize = 128;
-/// Products that take as long as reading a weight that is not in the second-level cache.
-const READ: usize = 16;
+/// Products of all lanes that take as long as reading a weight from memory.
+const READ: usize = 1;
+/// The share that large weights have to save: they take more memory.
+const MARGIN: usize = 4;
 
 /// The tensors of a run.
 pub(crate) struct Operands<'a> {
@@ -226,7 +226,7 @@ pub(crate) fn kernel(
     let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
     let weights = node.input(1).and_then(|w| w.value.as_ref());
     let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
-    let algorithm = forced.unwrap_or_else(|| pick(&shape, build));
+    let algorithm = forced.unwrap_or_else(|| pick(&shape, isa, build));
     let key = PackKey {
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],

@@ -6,7 +6,7 @@ use std::ops::Range;
 use kilim_core::Result;
 
 use super::{Form, Product, Rows, Segment};
-use crate::isa::{Simd, Task, read, write};
+use crate::isa::{LINE, Simd, Task, read, write};
 use crate::memory::share;
 use kilim_host::CpuRun;
 
@@ -253,6 +253,10 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
     macro_rules! fetch {
         () => {
             s.prefetch(next);
+            if S::PREFETCHES && NV * S::LANES * size_of::<f32>() > LINE {
+                // A single tile of a panel is to fetch as much as it reads.
+                s.prefetch(next.wrapping_add(LINE));
+            }
             next = next.wrapping_add(panel.next_step);
         };
     }

@@ -31,6 +31,9 @@ pub(crate) use portable::turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(crate) use wasm::turn;
 
+/// Bytes that the machines which fetch ahead move at once.
+pub(crate) const LINE: usize = 64;
+
 /// Vectors of `f32` and what can be done with them.
 pub(crate) trait Simd: Copy + 'static {
     /// Elements of a vector.
@@ -82,7 +85,7 @@ pub(crate) trait Simd: Copy + 'static {
     /// The largest element, where none is NaN.
     fn largest(self, a: Self::V) -> f32;
 
-    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
+    /// Tells the machine that the [`LINE`] at `p`, if anything lies there, is wanted soon.
     #[inline(always)]
     fn prefetch(self, _: *const u8) {}
 

@@ -431,8 +431,9 @@ impl Kernel for Convolution {
         let scratch = io.thread_scratch::<i32>(sizes.iter().sum());
         let strips = self.strips * w.batch;
         let depth: usize = self.runs.iter().map(|r| r.len).sum();
-        let products = (self.strip_rows * w.x.output * self.shape.m).saturating_mul(depth);
-        let cost = self.isa.cost(products);
+        let sums = self.strip_rows * w.x.output * self.shape.m;
+        // What becomes of a vector of sums takes two operations.
+        let cost = self.isa.cost(sums.saturating_mul(depth)) + 2 * sums / self.isa.lanes();
         io.cpu()
             .rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
                 let (strip, rest) = scratch.split_at_mut(sizes[0]);

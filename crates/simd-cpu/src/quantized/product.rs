@@ -6,7 +6,7 @@ use std::ops::Range;
 use kilim_core::Result;
 use kilim_host::CpuRun;
 
-use crate::isa::{Fours, IntegerTask, Integers, Isa};
+use crate::isa::{Fours, IntegerTask, Integers, Isa, LINE};
 use crate::memory::share;
 
 /// What A and B are made of.
@@ -189,7 +189,8 @@ unsafe fn multiply_panels(
     }
 }
 
-/// [`multiply`] on several threads: blocks of rows where there are enough of them, else panels.
+/// [`multiply`] on several threads: blocks of rows where there are many of them, or more than panels, else panels, of which
+/// each thread then reads its own from memory.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -198,18 +199,24 @@ pub(super) unsafe fn multiply_split(cpu: &CpuRun, isa: Isa, product: &Product) -
     let groups = depth(product.runs, product.form.group());
     let panels = product.n.div_ceil(lanes).div_ceil(vectors);
     let rows = product.starts.len();
+    let threads = cpu.threads();
     let blocks = rows.div_ceil(BLOCK);
-    if blocks >= cpu.threads() {
-        let cost = groups.saturating_mul(BLOCK * vectors * panels);
+    if blocks >= MANY * threads || blocks > panels {
+        // As many for each thread.
+        let blocks = blocks.next_multiple_of(threads).min(rows);
+        let cost = groups.saturating_mul(rows.div_ceil(blocks) * vectors * panels);
         return cpu.split(blocks, cost, |some, cpu| {
-            let rows = some.start * BLOCK..rows.min(some.end * BLOCK);
+            let (first, end) = (
+                share(rows, blocks, some.start).start,
+                share(rows, blocks, some.end).start,
+            );
             let part = Product {
-                c: product.c.wrapping_add(rows.start * product.c_stride),
+                c: product.c.wrapping_add(first * product.c_stride),
                 row_bias: match product.row_bias {
                     [] => &[],
-                    all => &all[rows.clone()],
+                    all => &all[first..end],
                 },
-                starts: &product.starts[rows],
+                starts: &product.starts[first..end],
                 ..*product
             };
             // SAFETY: a part of the product, whose rows no other part writes.
@@ -225,6 +232,9 @@ pub(super) unsafe fn multiply_split(cpu: &CpuRun, isa: Isa, product: &Product) -
 
 /// Rows that a thread multiplies together.
 const BLOCK: usize = 24;
+
+/// Blocks of each thread that make up for panels which all threads read.
+const MANY: usize = 4;
 
 /// Exists only under the contract of [`multiply`].
 struct Multiply<'a> {
@@ -336,6 +346,10 @@ unsafe fn tile<I: Integers, const ROWS: usize, const VECTORS: usize>(
             // SAFETY: the group is in the run or ends behind it; the panel has as many rows.
             unsafe { step(v, &a, b, &mut sums) }
             v.prefetch(next.at);
+            if I::PREFETCHES && GROUP_BYTES * VECTORS * I::LANES > LINE {
+                // A single tile of a panel is to fetch as much as it reads.
+                v.prefetch(next.at.wrapping_add(LINE));
+            }
             next.at = next.at.wrapping_add(next.step);
             a = a.map(|a| a.wrapping_add(GROUP_BYTES));
             b = b.wrapping_add(GROUP_BYTES * VECTORS * I::LANES);

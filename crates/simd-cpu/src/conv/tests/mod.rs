@@ -177,7 +177,7 @@ fn winograd() {
 
 #[test]
 fn choices() {
-    let sized = |size, groups, channels, outputs| {
+    let sized = |lanes, size, groups, channels, outputs| {
         let axis = WindowAxis {
             input: size,
             kernel: 3,
@@ -192,19 +192,22 @@ fn choices() {
             groups,
             m: outputs,
         };
-        let thrifty = super::choose(&shape, MemoryMode::Limit);
+        let thrifty = super::choose(&shape, lanes, MemoryMode::Limit);
         assert!(matches!(thrifty, Algorithm::Dense | Algorithm::Depthwise));
-        super::choose(&shape, MemoryMode::Normal)
+        super::choose(&shape, lanes, MemoryMode::Normal)
     };
-    let choice = |groups, channels, outputs| sized(8, groups, channels, outputs);
+    let choice = |groups, channels, outputs| sized(16, 8, groups, channels, outputs);
     assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);
     assert_eq!(choice(8, 8, 16), Algorithm::Dense);
     assert_eq!(choice(1, 1, 1), Algorithm::Dense);
     assert_eq!(choice(1, 64, 64), Algorithm::Winograd4);
     assert_eq!(choice(1, 32, 9), Algorithm::Winograd4);
     assert_eq!(choice(1, 8, 8), Algorithm::Dense);
-    assert_eq!(choice(1, 512, 512), Algorithm::Dense);
-    assert_eq!(sized(14, 1, 512, 512), Algorithm::Winograd2);
-    assert_eq!(sized(14, 1, 2048, 2048), Algorithm::Dense);
+    assert_eq!(sized(16, 7, 1, 512, 512), Algorithm::Dense);
+    assert_eq!(sized(4, 7, 1, 512, 512), Algorithm::Winograd2);
+    assert_eq!(sized(16, 14, 1, 256, 256), Algorithm::Winograd2);
+    assert_eq!(sized(4, 14, 1, 256, 256), Algorithm::Winograd4);
+    assert_eq!(sized(16, 14, 1, 512, 512), Algorithm::Winograd2);
+    assert_eq!(sized(16, 14, 1, 2048, 2048), Algorithm::Dense);
     assert_eq!(choice(4, 8, 8), Algorithm::Dense);
 }

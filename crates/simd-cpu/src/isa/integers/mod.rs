@@ -41,7 +41,7 @@ pub(crate) trait Integers: Copy + 'static {
         (Self::TILE_SUMS / vectors).min(Self::TILE_ROWS)
     }
 
-    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
+    /// Tells the machine that the [`LINE`](super::LINE) at `p`, if anything lies there, is wanted soon.
     #[inline(always)]
     fn prefetch(self, _: *const u8) {}
 
