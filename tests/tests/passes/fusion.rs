@@ -57,13 +57,12 @@ fn scales_and_shifts_behind_a_normalisation() {
         epsilon: 1e-3,
         channels_last: false,
     };
-    let inputs = [x, p[0], p[1], p[2], variance];
-    let y = b.op(norm.clone(), &inputs);
+    let y = b.op(norm.clone(), &[x, p[0], p[1], p[2], variance]);
     let (factors, terms) = (b.floats(&[3, 1, 1]), b.floats(&[1, 3, 1, 1]));
     let y = b.binary(BinaryKind::Mul, y, factors);
     let y = b.binary(BinaryKind::Add, terms, y);
     let y = b.unary(UnaryKind::Relu, y);
-    let z = b.op(norm.clone(), &inputs);
+    let z = b.op(norm.clone(), &[x, p[1], p[2], p[0], variance]);
     let half = b.scalar(0.5);
     let z = b.binary(BinaryKind::Sub, half, z);
     // Not one number for each channel.

@@ -12,7 +12,7 @@ const ASKS: &[(&str, usize, &str)] = &[
     ("passes/dilation.rs", 1, "a pattern"),
     (
         "passes/fold_batch_norm.rs",
-        13,
+        12,
         "where weights have their channels",
     ),
     (

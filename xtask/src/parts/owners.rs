@@ -48,7 +48,7 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("frameworks", 0.5),
     ("ggml", 0.3),
     ("gpu", 4.0),
-    ("language", 2.0),
+    ("language", 2.5),
     ("tflite_quantized", 2.0),
     ("gpu_language", 0.5),
     ("gpu_quantized", 0.5),
@@ -58,6 +58,8 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("opsets", 4.0),
     ("ort", 0.3),
     ("rules", 0.3),
+    ("speech", 1.5),
+    ("text", 2.0),
     ("tflite_cases", 0.3),
 ];
 

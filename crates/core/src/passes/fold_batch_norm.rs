@@ -95,6 +95,10 @@ pub fn per_channel(tensor: &Tensor, rank: usize, axis: usize, channels: usize) -
     }
 }
 
+fn normalisation(node: &Node) -> Option<&BatchNorm> {
+    node.op.downcast_ref::<BatchNorm>()
+}
+
 fn batch_norm(graph: &Graph, node: &Node, op: &BatchNorm) -> Option<Affine> {
     let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|i| floats(graph, node.input(i)));
     let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
@@ -115,7 +119,7 @@ fn batch_norm(graph: &Graph, node: &Node, op: &BatchNorm) -> Option<Affine> {
 /// What `node` does to the value `x` it reads, if that is a scale and a shift for each channel.
 fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(ValueId, Affine)> {
     let rank = graph.fact(node.outputs.first().copied()?).rank()?;
-    if let Some(op) = node.op.downcast_ref::<BatchNorm>() {
+    if let Some(op) = normalisation(node) {
         let own = if op.channels_last { rank - 1 } else { 1 };
         let affine = batch_norm(graph, node, op)?;
         let fits = own == axis && affine.scale.len() == channels;
@@ -317,16 +321,13 @@ fn folded(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
 /// Makes `node` part of the scale and the bias of the batch normalisation before it.
 fn merged(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
     let [out] = node.outputs[..] else { return None };
-    let norm = |v: &ValueId| {
-        let producer = patch
-            .producer(Some(*v))
-            .filter(|n| n.op.is::<BatchNorm>())?;
-        (patch.uses(*v) == 0 && producer.outputs.len() == 1).then_some(producer)
+    let norm = |v: ValueId| {
+        let before = patch.producer(Some(v)).filter(|_| patch.uses(v) == 0)?;
+        let op = normalisation(before).filter(|_| before.outputs.len() == 1)?;
+        Some((v, before, op))
     };
     let mut candidates = [node.input(0), node.input(1)].into_iter().flatten();
-    let source = candidates.find(|v| norm(v).is_some())?;
-    let before = norm(&source)?;
-    let op = before.op.downcast_ref::<BatchNorm>()?;
+    let (source, before, op) = candidates.find_map(norm)?;
     let rank = graph.fact(source).rank()?;
     if !graph.is_f32(source) || graph.fact(out).rank()? != rank {
         return None;
@@ -363,7 +364,7 @@ fn merged(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
 
 /// Batch normalisation that nothing took up becomes a product and a sum.
 fn split(graph: &mut Graph, patch: &mut Patch, norm: &Node) -> Option<()> {
-    let op = norm.op.downcast_ref::<BatchNorm>()?;
+    let op = normalisation(norm)?;
     let [out] = norm.outputs[..] else { return None };
     let x = norm.input(0)?;
     let rank = graph.fact(x).rank()?;

@@ -189,8 +189,8 @@ unsafe fn multiply_panels(
     }
 }
 
-/// [`multiply`] on several threads: blocks of rows where there are many of them, or more than panels, else panels, of which
-/// each thread then reads its own from memory.
+/// [`multiply`] on several threads: blocks of rows where there are many of them, or more than panels. Else panels, and each
+/// thread reads its own from memory.
 ///
 /// # Safety
 /// As for [`multiply`].
