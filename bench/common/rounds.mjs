@@ -1,9 +1,12 @@
 // Engines take turns, so that what changes on the machine meanwhile meets all of them.
+import { setTimeout as pause } from 'node:timers/promises';
 import { median, short } from './record.mjs';
 
 /** About how long a sample is, in milliseconds: short runs are repeated in it. */
 const SAMPLE = 30;
 const WARM_UP = 3;
+/** How long nobody computes before a turn, in milliseconds: threads of the engine before look for more work meanwhile. */
+const PAUSE = 100;
 
 /**
  * Times `engines`, each with a function `time(times)` that gives the milliseconds of so many runs and a list `samples` to add to. One that
@@ -18,6 +21,9 @@ export async function takeTurns(engines, runs) {
       try {
         const first = warm.get(engine);
         const times = round < WARM_UP ? 1 : Math.max(1, Math.min(200, Math.round(SAMPLE / Math.max(median(first), 0.01))));
+        await pause(PAUSE);
+        // The first run after a pause wakes threads.
+        await engine.time(1);
         const took = (await engine.time(times)) / times;
         (round < WARM_UP ? first : engine.samples).push(took);
       } catch (error) {
