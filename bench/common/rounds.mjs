@@ -2,8 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, short } from './record.mjs';
 
-/** About how long a sample is, in milliseconds: short runs are repeated in it. */
-const SAMPLE = 30;
+/** About how long a sample is, in milliseconds, and what is run before it: short runs are repeated. The system needs some until each thread has its core. */
+const SAMPLE = 100;
 const WARM_UP = 3;
 /** How long nobody computes before a turn, in milliseconds: threads of the engine before look for more work meanwhile. */
 const PAUSE = 100;
@@ -22,8 +22,7 @@ export async function takeTurns(engines, runs) {
         const first = warm.get(engine);
         const times = round < WARM_UP ? 1 : Math.max(1, Math.min(200, Math.round(SAMPLE / Math.max(median(first), 0.01))));
         await pause(PAUSE);
-        // The first run after a pause wakes threads.
-        await engine.time(1);
+        await engine.time(times);
         const took = (await engine.time(times)) / times;
         (round < WARM_UP ? first : engine.samples).push(took);
       } catch (error) {
