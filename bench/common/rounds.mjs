@@ -2,10 +2,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, short } from './record.mjs';
 
-/** About how long a sample is, in milliseconds, and what is run before it: short runs are repeated. The system needs some until each thread has its core. */
+/** About how long a sample is, in milliseconds, and what runs before it untimed: short runs are repeated. After a pause the first runs on several threads are slower. */
 const SAMPLE = 100;
 const WARM_UP = 3;
-/** How long nobody computes before a turn, in milliseconds: threads of the engine before look for more work meanwhile. */
+/** How long nobody computes before a turn, in milliseconds, so that threads of the engine before come to rest. */
 const PAUSE = 100;
 
 /**

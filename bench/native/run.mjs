@@ -29,7 +29,7 @@ const { values: args } = parseArgs({
 /** How often the memory of a process is looked at, in milliseconds. */
 const LOOK = 20;
 
-/** How long the runs of a process take together at least, in milliseconds: the system needs some until each thread has its core. */
+/** How long the runs of a process take together at least, in milliseconds: the first runs on several threads are slower. */
 const STEADY = 1000;
 
 /** Runs of the process whose memory is looked at. */
