@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result, Tensor};
-use kilim_host::CpuRun;
+use kilim_host::{CpuRun, Shared};
 
 use super::Form;
 use super::reading::{COLUMN_BLOCK, Packable, Reading};
@@ -36,6 +36,16 @@ impl Panels {
     /// Elements that `k` rows take.
     pub(crate) fn elements(self, k: usize) -> usize {
         k.saturating_mul(self.width())
+    }
+
+    /// The number of panels.
+    pub(crate) fn count(self) -> usize {
+        self.width().div_ceil(self.vectors * self.lanes)
+    }
+
+    /// Operations that packing a panel takes, about.
+    pub(crate) fn cost(self, k: usize) -> usize {
+        k.saturating_mul(self.vectors * self.lanes)
     }
 
     /// First column and columns with padding of each panel.
@@ -143,24 +153,26 @@ fn append_of<T: Packable>(
         return append_rows::<T>(cpu, panels, matrix, constant, start, packed);
     }
     let k = matrix.k();
-    let mut room = Vec::new();
-    for (first, width) in panels.each() {
-        let used = width.min(panels.n - first);
-        let from = start + first * matrix.column_stride;
-        let source = match matrix.column_bound() <= matrix.column_stride {
-            true => constant.run::<T>(cpu, from..from + matrix.extent(used), &mut room)?,
-            // Every panel reads all of the source.
-            false => {
-                constant.read_on(cpu)?;
-                &constant.as_slice()?[from..from + matrix.extent(used)]
-            }
-        };
-        let size = width * k;
-        let to = &mut packed.spare::<T>()[..size];
-        matrix.write_panel(cpu, source, used, width, to)?;
-        // SAFETY: all of the panel was written.
-        unsafe { packed.assume_init(size * size_of::<T>()) }
+    let size = panels.elements(k);
+    if matrix.column_bound() > matrix.column_stride {
+        // Every panel reads all of the source.
+        constant.read_on(cpu)?;
     }
+    let to = Shared::new(&mut packed.spare::<T>()[..size]);
+    cpu.split(panels.count(), panels.cost(k), |some, cpu| {
+        let mut room = Vec::new();
+        for (first, width) in panels.each().skip(some.start).take(some.len()) {
+            let used = width.min(panels.n - first);
+            let from = start + first * matrix.column_stride;
+            let source = constant.run::<T>(cpu, from..from + matrix.extent(used), &mut room)?;
+            // SAFETY: panels are disjoint, and each is packed once.
+            let to = unsafe { to.part(first * k, width * k) };
+            matrix.write_panel(source, used, width, to);
+        }
+        Ok(())
+    })?;
+    // SAFETY: all panels were written.
+    unsafe { packed.assume_init(size * size_of::<T>()) }
     Ok(())
 }
 
@@ -179,23 +191,29 @@ fn append_rows<T: Packable>(
 ) -> Result<()> {
     let (k, step) = (matrix.k(), matrix.rows.step);
     let size = panels.elements(k);
-    let to = &mut packed.spare::<T>()[..size];
-    let together = (ROWS_TOGETHER / step / ROW_BLOCK).max(1) * ROW_BLOCK;
-    let mut room = Vec::new();
-    for row in (0..k).step_by(together) {
-        let count = together.min(k - row);
-        let rows = Matrix {
-            rows: RowStarts::even(count, step),
-            ..matrix
-        };
-        let from = start + row * step;
-        let source = constant.run::<T>(cpu, from..from + rows.extent(panels.n), &mut room)?;
-        for (first, width) in panels.each() {
-            let used = width.min(panels.n - first);
-            let to = &mut to[first * k + row * width..][..count * width];
-            rows.write_panel(cpu, &source[first..], used, width, to)?;
+    let to = Shared::new(&mut packed.spare::<T>()[..size]);
+    let together = (ROWS_TOGETHER / step).min(k / cpu.threads());
+    let together = (together / ROW_BLOCK).max(1) * ROW_BLOCK;
+    let cost = together.saturating_mul(panels.width());
+    cpu.split(k.div_ceil(together), cost, |blocks, cpu| {
+        let mut room = Vec::new();
+        for row in blocks.map(|block| block * together) {
+            let count = together.min(k - row);
+            let rows = Matrix {
+                rows: RowStarts::even(count, step),
+                ..matrix
+            };
+            let from = start + row * step;
+            let source = constant.run::<T>(cpu, from..from + rows.extent(panels.n), &mut room)?;
+            for (first, width) in panels.each() {
+                let used = width.min(panels.n - first);
+                // SAFETY: panels are disjoint, rows of a panel are, too, and each is packed once.
+                let to = unsafe { to.part(first * k + row * width, count * width) };
+                rows.write_panel(&source[first..], used, width, to);
+            }
         }
-    }
+        Ok(())
+    })?;
     // SAFETY: all rows of every panel were written.
     unsafe { packed.assume_init(size * size_of::<T>()) }
     Ok(())
@@ -243,28 +261,26 @@ impl Matrix<'_> {
         width: usize,
         panel: &mut [f32],
     ) -> Result<()> {
+        cpu.spend(panel.len())?;
         let (start, len) = (panel.as_mut_ptr(), panel.len());
         // SAFETY: it is the same memory, and nothing but numbers is written to it.
         let panel = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
-        self.write_panel(cpu, source, used, width, panel)
+        self.write_panel(source, used, width, panel);
+        Ok(())
     }
 
-    /// Writes the first `used` columns of a source to memory that nobody has written: all of it is, unless that fails.
-    ///
-    /// # Errors
-    /// `Aborted` where the work is to stop.
+    /// Writes the first `used` columns of a source to memory that nobody has written: all of it is.
     ///
     /// # Panics
     /// Where the panel has another size than the rows, or the source ends before them.
     #[inline(never)]
     fn write_panel<T: Packable>(
         &self,
-        cpu: &CpuRun,
         source: &[T],
         used: usize,
         width: usize,
         panel: &mut [MaybeUninit<T>],
-    ) -> Result<()> {
+    ) {
         let RowStarts {
             starts,
             inner,
@@ -275,7 +291,6 @@ impl Matrix<'_> {
         for i in (0..inner).step_by(ROW_BLOCK) {
             let count = ROW_BLOCK.min(inner - i);
             for (outer, start) in starts.iter().enumerate() {
-                cpu.spend(count * width)?;
                 let to = &mut panel[(outer * inner + i) * width..][..count * width];
                 let from = &source[start + i * step..];
                 match (self.column_stride, step) {
@@ -290,7 +305,6 @@ impl Matrix<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     #[inline(always)]

@@ -4,15 +4,16 @@
 //! `x s`, where `s` is `w - v` less the shift that has it fit into a byte, plus `-z` times the sum of the column's `w - v`, plus
 //! the shift times the sum of the row's `x`.
 
+use std::sync::Arc;
+
 use kilim_core::Result;
-use kilim_host::{CpuRun, by};
+use kilim_core::backend::NodeSpec;
+use kilim_core::tensor::AlignedBytes;
+use kilim_host::{Build, CpuRun, PackKey, by};
 
-use super::Data;
 use super::product::{Form, Run};
+use super::{HIGHEST, Terms};
 use crate::isa::{Fours, IntegerTask, Integers, Isa};
-
-/// The highest bit, which an unsigned byte and the signed one that is less by 128 have different.
-const HIGHEST: u8 = 0x80;
 
 /// How a product is made of bytes.
 pub(super) struct Bytewise {
@@ -23,45 +24,60 @@ pub(super) struct Bytewise {
     below: i16,
     /// What is taken off all weights.
     pub shift: i16,
-    /// The weights of each column, added.
-    columns: Vec<i32>,
+    survey: Survey,
 }
 
 impl Bytewise {
-    /// None where the machine multiplies no bytes, or the weights do not fit into them. `column` says to which of the
-    /// `columns` a weight belongs.
+    /// `None` where the machine multiplies no bytes, or the weights do not fit into them. They have so many channels.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Aborted` where the building is to stop.
     pub(super) fn of(
+        node: &NodeSpec,
+        build: &mut Build,
         isa: Isa,
-        data: Data,
-        weights: &[i16],
-        columns: usize,
-        column: impl Fn(usize) -> usize,
-    ) -> Option<Bytewise> {
-        let fours = isa.fours()?;
-        let (low, high) = (*weights.iter().min()?, *weights.iter().max()?);
+        terms: &Terms,
+        channels: usize,
+    ) -> Result<Option<Bytewise>> {
+        let Some(fours) = isa.fours() else {
+            return Ok(None);
+        };
+        let key = PackKey {
+            kind: "integer sums",
+            parameters: [channels, terms.weights.name(), 0, 0],
+        };
+        let survey = build.pack(node, terms.place, key, |cpu| {
+            let mut survey = AlignedBytes::zeroed((channels + 2) * size_of::<i32>())?;
+            let numbers: &mut [i32] = bytemuck::cast_slice_mut(survey.as_mut_slice());
+            let (sums, range) = numbers.split_at_mut(channels);
+            let mut room = Vec::new();
+            let known = terms.weights.read(cpu, &mut room)?;
+            range.copy_from_slice(&known.survey(cpu, isa, sums)?.map(i32::from));
+            Ok(survey)
+        })?;
+        let survey = Survey(survey);
+        let [low, high] = survey.range();
         let (least, most) = (i8::MIN.into(), i8::MAX.into());
         let shift = match low >= least && high <= most {
             true => 0,
             false => low - least,
         };
-        (high - shift <= most).then_some(())?;
-        let mut sums = vec![0i32; columns];
-        for (i, &w) in weights.iter().enumerate() {
-            let sum = &mut sums[column(i)];
-            *sum = sum.wrapping_add(w.into());
+        if high - shift > most {
+            return Ok(None);
         }
+        let data = terms.data;
         let (turn, below) = match (data.signed, fours.signed_data()) {
             (true, false) => (HIGHEST, -128),
             (false, true) => (HIGHEST, 128),
             _ => (0, 0),
         };
-        Some(Bytewise {
+        Ok(Some(Bytewise {
             fours,
             turn,
             below,
             shift,
-            columns: sums,
-        })
+            survey,
+        }))
     }
 
     /// Whether data are multiplied as they come.
@@ -90,7 +106,7 @@ impl Bytewise {
     /// What is added to the sums of each column. A bias that is missing has no elements.
     pub(super) fn column_bias(&self, bias: &[i32], zero: i16, to: &mut [i32]) {
         let zero = i32::from(zero - self.below);
-        for (i, (to, &sum)) in to.iter_mut().zip(&self.columns).enumerate() {
+        for (i, (to, &sum)) in to.iter_mut().zip(self.survey.sums()).enumerate() {
             let bias = bias.get(i).copied().unwrap_or(0);
             *to = bias.wrapping_sub(zero.wrapping_mul(sum));
         }
@@ -129,6 +145,21 @@ impl Bytewise {
             });
             Ok(())
         })
+    }
+}
+
+/// The weights of each channel, added, and the smallest and the largest of all, or zero.
+struct Survey(Arc<AlignedBytes>);
+
+impl Survey {
+    fn sums(&self) -> &[i32] {
+        let numbers: &[i32] = bytemuck::cast_slice(self.0.as_slice());
+        &numbers[..numbers.len() - 2]
+    }
+
+    fn range(&self) -> [i16; 2] {
+        let numbers: &[i32] = bytemuck::cast_slice(self.0.as_slice());
+        [2, 1].map(|i| numbers[numbers.len() - i] as i16)
     }
 }
 

@@ -13,6 +13,7 @@ use super::bytewise::{Bytewise, form};
 use super::depthwise::{self, Pixels};
 use super::finish::Finish;
 use super::product::{Form, Panels, Product, Run, multiply};
+use super::weights::{Columns, Order};
 use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
@@ -50,14 +51,13 @@ impl Plan {
         };
         let shape = Shape::new(&turned, &last, &w.shape)?;
         (is_narrow(x.dtype) && is_narrow(w.dtype)).then_some(())?;
-        let filter: usize = w.shape[1..].iter().product();
         if let Some(zero) = node.input(places.weights_zero) {
             (zero.elements() == 1 || zero.elements() == shape.m).then_some(())?;
         }
         Some(Plan {
             shape,
             channels_last: op.channels_last,
-            terms: places.terms(node, shape.m, |i| i / filter.max(1), op.activation, again)?,
+            terms: places.terms(node, shape.m, Order::ChannelsFirst, op.activation, again)?,
         })
     }
 
@@ -82,17 +82,6 @@ impl Plan {
         build.table((0..y.kernel * along).map(run), 4)
     }
 
-    /// How the products are made of bytes, if they are.
-    fn bytewise(&self, isa: Isa) -> Option<Bytewise> {
-        let (s, terms) = (&self.shape, &self.terms);
-        let filter = s.group_channels() * s.taps();
-        let column = |i: usize| i / filter.max(1);
-        match self.is_depthwise() {
-            true => None,
-            false => Bytewise::of(isa, terms.data, &terms.weights, s.m, column),
-        }
-    }
-
     /// The weights of each group in panels, less `shift`.
     fn pack_dense(
         &self,
@@ -107,29 +96,38 @@ impl Plan {
             self.shape.group_outputs(),
             self.shape.taps(),
         );
+        let mut room = Vec::new();
+        let known = self.terms.weights.read(cpu, &mut room)?;
         let panels = Panels::new(isa, form, m);
         let size = panels.bytes(runs);
         let mut bytes = AlignedBytes::zeroed(size * self.shape.groups)?;
         let matrices = bytes.as_mut_slice().chunks_exact_mut(size.max(1));
         for (group, to) in matrices.enumerate() {
-            let weight = |k: usize, n: usize| {
-                let (tap, channel) = (k / c, k % c);
-                self.terms.weights[((group * m + n) * c + channel) * taps + tap] - shift
+            let columns = Columns {
+                known,
+                first: group * m,
+                count: m,
+                shift,
             };
-            panels.pack(cpu, runs, weight, to)?;
+            let place = |k: usize| k % c * taps + k / c;
+            panels.pack(cpu, isa, runs, &columns, place, to)?;
         }
         Ok(bytes)
     }
 
     /// The weights as `[taps, width]`.
     fn pack_depthwise(&self, cpu: &CpuRun, isa: Isa) -> Result<AlignedBytes> {
+        let mut room = Vec::new();
+        let known = self.terms.weights.read(cpu, &mut room)?;
         let (taps, width) = (self.shape.taps(), depthwise::width(isa, self.shape.m));
         let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<i32>())?;
         let to: &mut [i32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        cpu.pieces(self.terms.weights.len(), 2, |piece| {
+        cpu.pieces(taps * self.shape.m, 2, |piece| {
             for i in piece {
+                let (channel, tap) = (i / taps, i % taps);
                 // The second of the pair is zero.
-                to[i % taps * width + i / taps] = i32::from(self.terms.weights[i]) & 0xffff;
+                let number = known.number(channel, tap);
+                to[tap * width + channel] = i32::from(number) & 0xffff;
             }
             Ok(())
         })?;
@@ -148,12 +146,20 @@ pub(super) fn kernel(
     let width = reach(&w.x);
     let runs = plan.runs(build, width)?;
     let lanes = isa.integer_sizes().0;
-    let bytewise = plan.bytewise(isa);
+    let bytewise = match depthwise {
+        true => None,
+        false => Bytewise::of(node, build, isa, &plan.terms, plan.shape.m)?,
+    };
     let form = form(bytewise.as_ref());
     let shift = bytewise.as_ref().map_or(0, |b| b.shift);
     let key = PackKey {
         kind: "integer convolution",
-        parameters: [lanes, plan.shape.groups, depthwise.into(), form.group()],
+        parameters: [
+            lanes,
+            plan.shape.groups,
+            if depthwise { 0 } else { form.group() },
+            plan.terms.weights.name(),
+        ],
     };
     let packed = build.pack(node, plan.terms.place, key, |cpu| match depthwise {
         true => plan.pack_depthwise(cpu, isa),

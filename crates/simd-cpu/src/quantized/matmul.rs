@@ -11,6 +11,7 @@ use kilim_core::tensor::AlignedBytes;
 use super::bytewise::{Bytewise, form};
 use super::finish::{Finish, Floats};
 use super::product::{Panels, Product, Run, multiply_split};
+use super::weights::{Columns, Order};
 use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::isa::Isa;
 use kilim_host::{Build, Io, Kernel, PackKey, Scratch, Table, by};
@@ -47,7 +48,7 @@ impl Plan {
             m: a.elements() / k,
             k,
             n,
-            terms: places.terms(node, n, |i| i % n, activation, again)?,
+            terms: places.terms(node, n, Order::ChannelsLast, activation, again)?,
         })
     }
 }
@@ -59,8 +60,8 @@ pub(super) fn kernel(
     isa: Isa,
 ) -> Result<Box<dyn Kernel>> {
     let plan = plan.ok_or_else(|| unsupported("an integer product of this kind"))?;
-    let (n, weights) = (plan.n, &plan.terms.weights);
-    let bytewise = Bytewise::of(isa, plan.terms.data, weights, n, |i| i % n);
+    let n = plan.n;
+    let bytewise = Bytewise::of(node, build, isa, &plan.terms, n)?;
     let form = form(bytewise.as_ref());
     let shift = bytewise.as_ref().map_or(0, |b| b.shift);
     let panels = Panels::new(isa, form, n);
@@ -70,12 +71,24 @@ pub(super) fn kernel(
     };
     let key = PackKey {
         kind: "integer matrix",
-        parameters: [isa.integer_sizes().0, form.group(), 0, 0],
+        parameters: [
+            isa.integer_sizes().0,
+            form.group(),
+            plan.terms.weights.name(),
+            0,
+        ],
     };
     let packed = build.pack(node, plan.terms.place, key, |cpu| {
+        let mut room = Vec::new();
+        let known = plan.terms.weights.read(cpu, &mut room)?;
         let mut bytes = AlignedBytes::zeroed(panels.bytes(&[run]))?;
-        let weight = |k: usize, column: usize| weights[k * n + column] - shift;
-        panels.pack(cpu, &[run], weight, bytes.as_mut_slice())?;
+        let columns = Columns {
+            known,
+            first: 0,
+            count: n,
+            shift,
+        };
+        panels.pack(cpu, isa, &[run], &columns, |k| k, bytes.as_mut_slice())?;
         Ok(bytes)
     })?;
     Ok(Box::new(Matrices {

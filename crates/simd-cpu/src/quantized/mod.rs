@@ -17,6 +17,7 @@ mod resize;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
@@ -28,6 +29,7 @@ use kilim_core::ops::{
 
 use self::finish::{Finish, Fixed, Floats};
 use self::steps::Steps;
+use self::weights::{Order, Weights};
 use super::isa::{IntegerTask, Integers, Isa};
 use kilim_host::Io;
 use kilim_host::registry::{KernelRegistry, any};
@@ -101,8 +103,7 @@ fn accepts<T>(plan: Option<T>) -> Result<(), Refusal> {
 
 /// What a product of quantised tensors has beside its sizes.
 struct Terms {
-    /// In the order of the input, without their zero points.
-    weights: Vec<i16>,
+    weights: Weights,
     /// The input of the weights.
     place: usize,
     bias: Option<Vec<i32>>,
@@ -209,44 +210,36 @@ impl Places {
         (bias.len() == channels).then(|| Some(bias.to_vec()))
     }
 
-    /// What a product of `channels` outputs has beside its sizes; `None` where it is not known. `channel` says to which of
-    /// several zero points a weight belongs.
+    /// What a product of `channels` outputs has beside its sizes; `None` where it is not known.
     fn terms(
         &self,
         node: &NodeSpec,
         channels: usize,
-        channel: impl Fn(usize) -> usize,
+        order: Order,
         activation: Activation,
         again: Option<&Requantize>,
     ) -> Option<Terms> {
         Some(Terms {
-            weights: self.centred(node, channel)?,
+            weights: Weights::of(node, [self.weights, self.weights_zero], channels, order)?,
             place: self.weights,
             bias: self.bias(node, channels)?,
             data: Data::of(node, self.data_zero)?,
             finish: self.finish(node, channels, activation, again)?,
         })
     }
-
-    /// The weights without their zero points: one for all, or one for each of several, to which
-    /// `channel` says what element belongs.
-    fn centred(&self, node: &NodeSpec, channel: impl Fn(usize) -> usize) -> Option<Vec<i16>> {
-        let mut weights: Vec<i16> = bytes(node, self.weights)?;
-        if node.input(self.weights_zero).is_some() {
-            let zero: Vec<i16> = bytes(node, self.weights_zero)?;
-            for (i, w) in weights.iter_mut().enumerate() {
-                *w -= match zero[..] {
-                    [zero] => zero,
-                    _ => *zero.get(channel(i))?,
-                };
-            }
-        }
-        Some(weights)
-    }
 }
 
 fn is_narrow(dtype: DType) -> bool {
-    matches!(dtype, DType::I8 | DType::U8)
+    is_signed(dtype).is_some()
+}
+
+/// Whether bytes are signed; `None` where they are no numbers of eight bits.
+fn is_signed(dtype: DType) -> Option<bool> {
+    match dtype {
+        DType::I8 => Some(true),
+        DType::U8 => Some(false),
+        _ => None,
+    }
 }
 
 /// The elements of a known tensor of floating point or bytes; a missing one is a single zero.
@@ -261,15 +254,17 @@ fn known(node: &NodeSpec, i: usize) -> Option<Vec<f32>> {
 }
 
 /// The elements of a known tensor of bytes.
-fn bytes(node: &NodeSpec, i: usize) -> Option<Vec<i16>> {
+fn numbers(node: &NodeSpec, i: usize) -> Option<Vec<i16>> {
     let value = node.input(i)?.value.as_ref()?;
-    let numbers = value.read().ok()?.iter();
-    match value.dtype() {
-        DType::I8 => Some(numbers.map(|&b| (b as i8).into()).collect()),
-        DType::U8 => Some(numbers.map(|&b| b.into()).collect()),
-        _ => None,
+    let bytes = value.read().ok()?.iter();
+    match is_signed(value.dtype())? {
+        true => Some(bytes.map(|&b| (b as i8).into()).collect()),
+        false => Some(bytes.map(|&b| b.into()).collect()),
     }
 }
+
+/// The highest bit, which an unsigned byte and the signed one that is less by 128 have different.
+const HIGHEST: u8 = 0x80;
 
 /// The data: 8 bits, and its zero point, known or an input.
 #[derive(Clone, Copy, Debug)]
@@ -281,16 +276,12 @@ struct Data {
 
 impl Data {
     fn of(node: &NodeSpec, zero_input: usize) -> Option<Data> {
-        let signed = match node.input(0)?.dtype {
-            DType::I8 => true,
-            DType::U8 => false,
-            _ => return None,
-        };
+        let signed = is_signed(node.input(0)?.dtype)?;
         let zero = match node.input(zero_input) {
             None => Some(0),
             Some(spec) if spec.elements() != 1 => return None,
             Some(spec) if spec.value.is_none() => None,
-            Some(_) => Some(*bytes(node, zero_input)?.first()?),
+            Some(_) => Some(*numbers(node, zero_input)?.first()?),
         };
         Some(Data {
             signed,

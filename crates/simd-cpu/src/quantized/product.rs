@@ -1,11 +1,13 @@
 //! Matrix products of small integers, in sums of `i32`: tiles over rows of A, which are read where they are, and panels of
 //! packed B. Columns of A are multiplied in groups of 32 bits: two `i16`, or four bytes.
 
+use std::array::from_fn;
 use std::ops::Range;
 
 use kilim_core::Result;
-use kilim_host::CpuRun;
+use kilim_host::{CpuRun, Shared};
 
+use super::weights::Columns;
 use crate::isa::{Fours, IntegerTask, Integers, Isa, LINE};
 use crate::memory::share;
 
@@ -84,41 +86,84 @@ impl Panels {
         GROUP_BYTES * depth(runs, self.group) * self.n.next_multiple_of(self.lanes)
     }
 
-    /// Packs a matrix: element (k, n) is `weight(k, n)`, rows in the order of the runs. Bytes have its lower bits.
+    /// Packs a matrix into memory of zeros, its rows in the order of the runs. Row k has the element `place(k)` of each
+    /// channel.
     ///
     /// # Errors
     /// `Aborted` where the building is to stop.
     pub(super) fn pack(
         self,
         cpu: &CpuRun,
+        isa: Isa,
         runs: &[Run],
-        weight: impl Fn(usize, usize) -> i16,
+        matrix: &Columns,
+        place: impl Fn(usize) -> usize + Sync,
         to: &mut [u8],
     ) -> Result<()> {
-        let size = GROUP_BYTES / self.group;
-        let mut out = to.chunks_exact_mut(size);
-        for (first, vectors) in self.each() {
-            let columns = vectors * self.lanes;
-            let mut row = 0;
-            for run in runs {
-                for group in 0..run.len.div_ceil(self.group) {
-                    cpu.spend(2 * self.group * columns)?;
-                    let steps = (first..first + columns).flat_map(|n| {
-                        let first = group * self.group;
-                        (first..first + self.group).map(move |k| (k, n))
-                    });
-                    for ((k, n), out) in steps.zip(&mut out) {
-                        let number = match n < self.n && k < run.len {
-                            true => weight(row + k, n),
-                            false => 0,
-                        };
-                        out.copy_from_slice(&number.to_le_bytes()[..size]);
-                    }
-                }
-                row += run.len;
+        let groups = depth(runs, self.group);
+        let to = Shared::new(bytemuck::cast_slice_mut::<u8, i32>(to));
+        let panels = self.n.div_ceil(self.lanes).div_ceil(self.vectors);
+        let cost = groups * self.vectors * self.lanes;
+        cpu.split(panels, cost, |some, _| {
+            for (first, vectors) in self.each().skip(some.start).take(some.len()) {
+                let width = vectors * self.lanes;
+                isa.dispatch_integers(Pack {
+                    group: self.group,
+                    columns: Columns {
+                        first: matrix.first + first,
+                        count: width.min(self.n - first),
+                        ..*matrix
+                    },
+                    width,
+                    runs,
+                    place: &place,
+                    // SAFETY: panels are disjoint, and each is packed once.
+                    to: unsafe { to.part(groups * first, groups * width) },
+                });
             }
+            Ok(())
+        })
+    }
+}
+
+/// Packs a panel.
+struct Pack<'a, P> {
+    group: usize,
+    columns: Columns<'a>,
+    /// Columns with what fills the last vector.
+    width: usize,
+    runs: &'a [Run],
+    place: &'a P,
+    to: &'a mut [i32],
+}
+
+impl<P: Fn(usize) -> usize> Pack<'_, P> {
+    #[inline(always)]
+    fn panel<const GROUP: usize>(self) {
+        let mut groups = self.to.chunks_exact_mut(self.width);
+        let mut row = 0;
+        for run in self.runs {
+            for (first, to) in (0..run.len).step_by(GROUP).zip(&mut groups) {
+                let used = GROUP.min(run.len - first);
+                let place = |i: usize| (self.place)(row + first + i.min(used - 1));
+                let mask = u32::MAX >> ((GROUP - used) * u32::BITS as usize / GROUP);
+                self.columns.write::<GROUP>(from_fn(place), mask, to);
+            }
+            row += run.len;
         }
-        Ok(())
+    }
+}
+
+impl<P: Fn(usize) -> usize> IntegerTask for Pack<'_, P> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<I: Integers>(self, _: I) {
+        match self.group {
+            2 => self.panel::<2>(),
+            _ => self.panel::<4>(),
+        }
     }
 }
 

@@ -199,3 +199,38 @@ fn the_rule_makes_what_the_operator_means() {
     assert!(node.op.is::<MatMulIntegerToFloat>());
     assert_eq!(node.inputs.len(), 7);
 }
+
+/// A session packs a constant once for all products that want it alike.
+#[test]
+fn products_of_one_constant_have_zero_points_of_their_own() {
+    let graph = |shared: bool| {
+        let mut b = Builder::new(5);
+        let x = b.input("x", &[3, 9]);
+        let weights = b.random.bytes(DType::I8, &[9, 5]);
+        let w = [0, 1].map(|_| b.constant(weights.clone()));
+        let w = if shared { [w[0]; 2] } else { w };
+        let parts =
+            ["", "/scale", "/zero"].map(|part| b.g.add_value(format!("x{part}"), Fact::default()));
+        b.g.push("bytes", DynamicQuantizeLinear, &[Some(x)], &parts);
+        b.g.outputs = w
+            .map(|w| {
+                let w_zero = b.random.bytes(DType::I8, &[]);
+                let w_zero = b.constant(w_zero);
+                b.op(MatMulInteger::default(), &[parts[0], w, parts[2], w_zero])
+            })
+            .to_vec();
+        (b.g, x)
+    };
+    let result = |shared: bool| {
+        let (graph, x) = graph(shared);
+        let value = graph.value(x);
+        let data = Random(7).floats(&value.fact.concrete().unwrap());
+        let name = value.name.clone();
+        let outputs = run_with(&graph, &[(&name, data)], |o| o.optimise = false);
+        let outputs: [_; 2] = outputs.try_into().unwrap();
+        outputs.map(|(_, output)| output.read().unwrap().to_vec())
+    };
+    let [first, second] = result(true);
+    assert_ne!(first, second);
+    assert_eq!([first, second], result(false));
+}

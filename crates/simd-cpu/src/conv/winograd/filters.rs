@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use kilim_core::memory::vec_of;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
-use kilim_host::CpuRun;
+use kilim_host::{CpuRun, Shared};
 
 use super::Shape;
 use super::lines::filter_line;
@@ -31,25 +31,36 @@ pub(crate) fn pack_weights<const IN: usize>(
     let size = IN * IN * point * size_of::<f32>();
     let mut packed = AlignedBytes::with_capacity(size)?;
     let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
-    let mut filters = vec_of(0.0, 9 * CHANNELS * widest)?;
-    let mut room = Vec::new();
-    for (first, width) in panels.each() {
-        let used = width.min(m - first);
-        let weights = weights.run(cpu, first * c * 9..(first + used) * c * 9, &mut room)?;
-        for channel in (0..c).step_by(CHANNELS) {
-            let rows = CHANNELS.min(c - channel);
-            let taps = Matrix {
-                rows: RowStarts::even(9 * rows, 1),
-                column_stride: 9 * c,
-                reading: Reading::PLAIN,
-            };
-            let filters = &mut filters[..9 * rows * width];
-            taps.panel(cpu, &weights[9 * channel..], used, width, filters)?;
-            cpu.spend(IN * IN * rows * width)?;
-            let to = &mut packed.spare::<f32>()[first * c + channel * width..];
-            transform_filters::<IN>(isa, filters, width, to, point);
+    let to = Shared::new(&mut packed.spare::<f32>()[..IN * IN * point]);
+    // A transformation takes about as long as its results and as many more.
+    let cost = 2 * IN * IN * panels.cost(CHANNELS);
+    let blocks = c.div_ceil(CHANNELS);
+    cpu.split(panels.count() * blocks, cost, |some, cpu| {
+        let mut filters = vec_of(0.0, 9 * CHANNELS * widest)?;
+        let mut room = Vec::new();
+        for (panel, (first, width)) in panels.each().enumerate() {
+            let own = |block: usize| block.saturating_sub(panel * blocks).min(blocks);
+            let own = own(some.start)..own(some.end);
+            if own.is_empty() {
+                continue;
+            }
+            let used = width.min(m - first);
+            let weights = weights.run(cpu, first * c * 9..(first + used) * c * 9, &mut room)?;
+            for channel in own.map(|block| block * CHANNELS) {
+                let rows = CHANNELS.min(c - channel);
+                let taps = Matrix {
+                    rows: RowStarts::even(9 * rows, 1),
+                    column_stride: 9 * c,
+                    reading: Reading::PLAIN,
+                };
+                let filters = &mut filters[..9 * rows * width];
+                taps.panel(cpu, &weights[9 * channel..], used, width, filters)?;
+                let first = first * c + channel * width;
+                transform_filters::<IN>(isa, filters, width, (to, first), point);
+            }
         }
-    }
+        Ok(())
+    })?;
     // SAFETY: at each point all rows of all panels were written.
     unsafe { packed.assume_init(size) }
     Ok(packed)
@@ -61,7 +72,7 @@ fn transform_filters<const IN: usize>(
     isa: Isa,
     filters: &[f32],
     width: usize,
-    to: &mut [MaybeUninit<f32>],
+    to: (Shared<MaybeUninit<f32>>, usize),
     point: usize,
 ) {
     isa.dispatch(FilterPoints::<IN> {
@@ -77,8 +88,8 @@ struct FilterPoints<'a, const IN: usize> {
     /// Nine rows of taps for each channel.
     filters: &'a [f32],
     width: usize,
-    /// At each point a row for each channel.
-    to: &'a mut [MaybeUninit<f32>],
+    /// At each point a row for each channel, and where the first is. Nobody else has these rows.
+    to: (Shared<MaybeUninit<f32>>, usize),
     /// Elements from a point to the next.
     point: usize,
 }
@@ -96,13 +107,13 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
         let least = s.splat(f32::MIN_POSITIVE);
         let rows = self.filters.len() / (9 * self.width);
         let last = (IN * IN - 1) * self.point;
-        assert!(last + rows * self.width <= self.to.len());
+        let (to, first) = self.to;
+        let to = to.at(first, last + rows * self.width).cast::<f32>();
         for row in 0..rows {
             for column in (0..self.width).step_by(S::LANES) {
                 let from = self.filters[row * 9 * self.width + column..].as_ptr();
-                let to = self.to[row * self.width + column..].as_mut_ptr();
-                let to = to.cast::<f32>();
-                // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
+                let to = to.wrapping_add(row * self.width + column);
+                // SAFETY: nine rows of whole vectors, by the assertion, and one at each point, where `at` found room.
                 unsafe {
                     let mut lines = [[s.splat(0.0); IN]; 3];
                     for (y, line) in lines.iter_mut().enumerate() {
