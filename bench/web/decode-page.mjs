@@ -5,10 +5,10 @@ let prompts = 0;
 
 globalThis.bench = {
   /** The milliseconds from nothing of the engine to a model that is ready. Its files are at hand: the network is left out. */
-  async load(engine, where) {
+  async load(engine, where, alone) {
     const file = async (name) => new Uint8Array(await (await fetch(`../../folder/${name}`)).arrayBuffer());
-    const genai = await (await fetch('../../folder/genai_config.json')).text();
-    const name = JSON.parse(genai).model.decoder.filename;
+    const genai = alone ? undefined : await (await fetch('../../folder/genai_config.json')).text();
+    const name = alone ?? JSON.parse(genai).model.decoder.filename;
     const data = await fetch(`../../folder/${name}.data`);
     const files = { model: await file(name), data: data.ok ? { [`${name}.data`]: new Uint8Array(await data.arrayBuffer()) } : {}, genai };
     const begun = performance.now();

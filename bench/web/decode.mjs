@@ -1,8 +1,8 @@
 // Times how engines go on with a text in one Chromium, in turns. `cargo xtask bench decode` calls it:
-//   node bench/web/decode.mjs --folder FOLDER --kilim www/dist/kilim --out RECORD.json
-// FOLDER is one of onnxruntime-genai's builder. For each place and each length of a prompt: loads, each in a browser context of its own;
-// the prompt, some times; then words behind it, ten at a time.
-import { basename, join, resolve } from 'node:path';
+//   node bench/web/decode.mjs --model MODEL --kilim www/dist/kilim --out RECORD.json
+// MODEL is a folder of onnxruntime-genai's builder, or a decoder with growing caches in one file. For each place and each length of a prompt: loads, each in a browser context of its own;
+// the prompt, some times; then words behind it, ten at a time or more.
+import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 import { privateBytes } from '../common/memory.mjs';
@@ -12,7 +12,7 @@ import { serve } from './server.mjs';
 
 const { values: args } = parseArgs({
   options: {
-    folder: { type: 'string' },
+    model: { type: 'string' },
     kilim: { type: 'string' },
     out: { type: 'string' },
     engines: { type: 'string', default: 'onnxruntime-web,kilim' },
@@ -23,9 +23,15 @@ const { values: args } = parseArgs({
     timeout: { type: 'string', default: '300' },
   },
 });
+/** Words of a sample, at least. */
 const WORDS = 10;
+/** Milliseconds that a sample takes, about, where words are short. */
+const SAMPLE = 50;
 
-const folder = resolve(args.folder);
+const model = resolve(args.model);
+const alone = model.endsWith('.onnx');
+const folder = alone ? dirname(model) : model;
+const name = basename(model, '.onnx');
 const packages = { 'bench/modules/': join(bench, 'node_modules'), 'bench/kilim/': args.kilim };
 const server = await serve({ ...packages, 'folder/': folder, 'bench/': bench }, Object.keys(packages));
 const browser = await chromium.launch(chromiumOptions);
@@ -36,7 +42,10 @@ let visits = 0;
 async function visit(browser, engine, { gpu, threads }) {
   const page = await openPage(browser, `${server.base}/visit${visits++}/bench/web/decode.html`);
   try {
-    return { page, load: await within(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }])) };
+    return {
+      page,
+      load: await within(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }, alone ? `${name}.onnx` : null])),
+    };
   } catch (error) {
     await page.context().close();
     throw error;
@@ -88,12 +97,17 @@ async function compare(where, prompt) {
       row.words = [word];
     });
   }
+  // As many words for all, so that the caches are as long.
+  let together = WORDS;
   for (let count = 0; count < Number(args.words); count += WORDS) {
+    let fastest = Number.POSITIVE_INFINITY;
     await each(async (row) => {
-      const { took, words } = await within(row.page.evaluate((count) => bench.go(count), WORDS));
+      const { took, words } = await within(row.page.evaluate((count) => bench.go(count), together));
       if (count > 0) row.samples.push(took);
       row.words.push(...words);
+      fastest = Math.min(fastest, took);
     });
+    if (count === 0) together = Math.max(WORDS, Math.ceil(SAMPLE / fastest));
   }
   await each(async (row) => {
     await row.page.context().close();
@@ -101,8 +115,8 @@ async function compare(where, prompt) {
   });
   const [first] = live();
   return rows.map(({ engine, error, loads, prompts, samples, memory, words }) => ({
-    model: `${basename(folder)} ${prompt}`,
-    what: `${basename(folder)}, ${prompt}`,
+    model: `${name} ${prompt}`,
+    what: `${name}, ${prompt}`,
     place: where.name,
     engine,
     ...(error

@@ -198,6 +198,32 @@ test('the words of a model with caches are those of runs without', async () => {
   assert.deepEqual(onGpu, { words: want, again: want, kept: 3, device: 'wgpu' });
 });
 
+test('calls of a decoder that do not wait for each other get the words in order, those of the text that was begun last', async () => {
+  const seen = await here.page.evaluate(async (hello) => {
+    const session = await (await import('/kilim/index.js')).load('/models/cached/decoder.onnx', { backends: ['cpu'], worker: true });
+    const decoder = await session.decoder({ genai: await (await fetch('/models/cached/genai_config.json')).text() });
+    const greedy = { temperature: 0 };
+    const inTurn = async (words, count) => {
+      await decoder.start(words, greedy);
+      const made = [];
+      while (made.length < count) made.push(await decoder.next());
+      return made;
+    };
+    const want = [await inTurn(hello, 12), await inTurn(hello.slice(1), 5)];
+    const calls = (count) => Array.from({ length: count }, () => decoder.next());
+    const begun = [decoder.start(hello, greedy), ...calls(12), decoder.start(hello.slice(1), greedy), ...calls(5)];
+    const got = (await Promise.all(begun)).filter((_, i) => i !== 0 && i !== 13);
+    const stopped = await decoder.next({ signal: AbortSignal.abort() }).then(
+      () => 'a word',
+      ({ code }) => code,
+    );
+    session.close();
+    return { want: want.flat(), got, stopped };
+  }, wordsOf('hello'));
+  assert.deepEqual(seen.got, seen.want);
+  assert.equal(seen.stopped, 'ABORTED');
+});
+
 test('a conversation keeps its caches from turn to turn', async () => {
   const { turns, messages, fresh } = await here.page.evaluate(async () => {
     const model = await modelOf('cached');

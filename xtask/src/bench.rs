@@ -42,8 +42,8 @@ struct Web {
 
 #[derive(clap::Args)]
 struct Decode {
-    /// A folder of onnxruntime-genai's builder, such as tools/builders/build.py writes
-    folder: PathBuf,
+    /// A folder of onnxruntime-genai's builder, such as tools/builders/build.py writes, or a decoder's ONNX file
+    model: PathBuf,
     /// Engines, the first is what others are compared with
     #[arg(long, default_value = "onnxruntime-web,kilim")]
     engines: String,
@@ -150,8 +150,8 @@ fn decode(args: &Decode) -> Result<()> {
     let mut node = sh::cmd("node");
     browser.tell(&mut node);
     node.arg("bench/web/decode.mjs")
-        .arg("--folder")
-        .arg(args.folder.canonicalize()?);
+        .arg("--model")
+        .arg(args.model.canonicalize()?);
     node.args(["--kilim", "www/dist/kilim", "--engines", &args.engines]);
     node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
     node.args(["--prompts", &args.prompts]);

@@ -21,7 +21,7 @@ export async function openDecoder({ model, data, genai }, { gpu, threads }) {
   const { load } = await import('../../kilim/index.js');
   const session = await load(model, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads, externalData: data });
   if (session.report.oneThread) throw new Error(`no ${threads} threads: ${session.report.oneThread}`);
-  const decoder = await session.decoder({ genai });
+  const decoder = await session.decoder(genai ? { genai } : {});
   return {
     async start(words) {
       await decoder.start(words, { temperature: 0 });

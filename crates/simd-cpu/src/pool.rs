@@ -158,21 +158,28 @@ impl Task for Row<'_> {
                 column_step: w.x.dilation * c,
                 scale,
             };
-            for channel in (0..c).step_by(S::LANES) {
+            let mut channel = 0;
+            while channel < c {
+                let left = c - channel;
                 // SAFETY: the taps are inside of the image, the pixel is inside of the row.
-                unsafe {
+                channel += unsafe {
                     let out = out.add(x * c + channel);
-                    if c - channel >= S::LANES {
-                        self.vector::<S, true>(s, &taps, channel, S::LANES, out)?;
+                    if left >= TOGETHER * S::LANES {
+                        self.vectors::<S, TOGETHER, true>(s, &taps, channel, S::LANES, out)?
+                    } else if left >= S::LANES {
+                        self.vectors::<S, 1, true>(s, &taps, channel, S::LANES, out)?
                     } else {
-                        self.vector::<S, false>(s, &taps, channel, c - channel, out)?;
+                        self.vectors::<S, 1, false>(s, &taps, channel, left, out)?
                     }
-                }
+                };
             }
         }
         Ok(())
     }
 }
+
+/// Vectors of channels that are computed together: none waits for the one before.
+const TOGETHER: usize = 4;
 
 /// Taps of a window that are counted by themselves for each vector of channels.
 const MANY: usize = 4096;
@@ -191,44 +198,49 @@ struct Taps {
 }
 
 impl Row<'_> {
+    /// Computes vectors of `count` channels each, and gives their channels.
+    ///
     /// # Safety
-    /// The taps' pixels and `out` are good for `count` channels from `channel` on, which are a
-    /// vector if `FULL`.
+    /// The taps' pixels and `out` are good for so many channels from `channel` on; `count` is a vector's if `FULL`, as it is where
+    /// there are several.
     #[inline(always)]
-    unsafe fn vector<S: Simd, const FULL: bool>(
+    unsafe fn vectors<S: Simd, const N: usize, const FULL: bool>(
         &self,
         s: S,
         taps: &Taps,
         channel: usize,
         count: usize,
         out: *mut f32,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let many = taps.rows.saturating_mul(taps.columns) > MANY;
         let max = self.pool.kind == Kind::Max;
-        let mut acc = s.splat(if max { f32::NEG_INFINITY } else { 0.0 });
+        let mut acc = [s.splat(if max { f32::NEG_INFINITY } else { 0.0 }); N];
         for y in 0..taps.rows {
             if many {
                 self.cpu.spend(taps.columns)?;
             }
             for x in 0..taps.columns {
                 let at = y * taps.row_step + x * taps.column_step + channel;
-                // SAFETY: the pixels of all taps have `count` channels from `channel` on, or a vector of them if
-                // `FULL`.
-                let v = unsafe { read::<S, FULL>(s, taps.from.add(at), count) };
-                acc = if max {
-                    // `max` keeps a NaN that it was given before.
-                    s.select(s.is_nan(v), v, s.max(acc, v))
-                } else {
-                    s.add(acc, v)
-                };
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: the pixels of all taps have the channels by the contract.
+                    let v = unsafe { read::<S, FULL>(s, taps.from.add(at + i * S::LANES), count) };
+                    *acc = if max {
+                        // `max` keeps a NaN that it was given before.
+                        s.select(s.is_nan(v), v, s.max(*acc, v))
+                    } else {
+                        s.add(*acc, v)
+                    };
+                }
             }
         }
-        if !max {
-            acc = s.mul(acc, s.splat(taps.scale));
+        for (i, mut acc) in acc.into_iter().enumerate() {
+            if !max {
+                acc = s.mul(acc, s.splat(taps.scale));
+            }
+            // SAFETY: `out` is good for the channels by the contract.
+            unsafe { write::<S, FULL>(s, out.add(i * S::LANES), acc, count) }
         }
-        // SAFETY: `out` is good for `count` channels by the contract.
-        unsafe { write::<S, FULL>(s, out, acc, count) }
-        Ok(())
+        Ok(N * count)
     }
 }
 
@@ -290,7 +302,7 @@ mod tests {
         ];
         for (kernel, strides, dilations, pads) in geometries {
             for ceil_mode in [false, true] {
-                for channels in [1, 3, 4, 8, 16, 21, 32] {
+                for channels in [1, 3, 4, 8, 16, 21, 32, 85] {
                     let window = PoolWindow {
                         kernel: kernel.clone(),
                         strides: strides.clone(),

@@ -47,7 +47,7 @@ interface Said {
 /** The calls of a runtime that a decoder makes. */
 export interface DecoderCalls {
   startText(words: Uint32Array, sampling: string): Promise<number>;
-  nextWord(signal?: AbortSignal): Promise<Spoken>;
+  nextWords(signal?: AbortSignal): Promise<Spoken>;
 }
 
 /** What `start` was given, which is to be numbers of words. */
@@ -84,10 +84,14 @@ export class Decoder {
   readonly words: readonly [string, string] | undefined;
   readonly #calls: DecoderCalls;
   #begun = false;
+  /** Words that came with one before them. */
+  #ahead: number[] = [];
+  /** The call before. */
+  #before: Promise<unknown> = Promise.resolve();
 
   /** `session.decoder` makes these. */
   constructor(calls: DecoderCalls, said: string) {
-    if (typeof calls?.nextWord !== 'function') throw new KilimError('INVALID_VALUE', 'decoders are made by `session.decoder`');
+    if (typeof calls?.nextWords !== 'function') throw new KilimError('INVALID_VALUE', 'decoders are made by `session.decoder`');
     const { end, context, sampling, words } = readJson<Said>(said);
     this.end = end;
     this.context = context ?? undefined;
@@ -105,10 +109,13 @@ export class Decoder {
   async start(words: ArrayLike<number | bigint>, sampling: Partial<Sampling> = {}): Promise<number> {
     const given = wordsOf(words);
     const chosen = reading('the sampling', () => JSON.stringify({ ...this.sampling, ...sampling }));
-    this.#begun = false;
-    const kept = await this.#calls.startText(given, chosen);
-    this.#begun = true;
-    return kept;
+    return this.#behind(async () => {
+      this.#begun = false;
+      this.#ahead = [];
+      const kept = await this.#calls.startText(given, chosen);
+      this.#begun = true;
+      return kept;
+    });
   }
 
   /**
@@ -117,13 +124,26 @@ export class Decoder {
    * what `session.run` throws.
    */
   async next({ signal }: { signal?: AbortSignal } = {}): Promise<number> {
-    if (!this.#begun) throw new KilimError('STATE', 'no text was begun', { hint: 'call `start` with the words of the text' });
-    try {
-      return (await this.#calls.nextWord(signal)).word;
-    } catch (error) {
-      // The runtime may have gone on where the page has not waited for it.
-      this.#begun = false;
-      throw error;
-    }
+    return this.#behind(async () => {
+      if (!this.#begun) throw new KilimError('STATE', 'no text was begun', { hint: 'call `start` with the words of the text' });
+      const known = signal?.aborted ? undefined : this.#ahead.shift();
+      if (known !== undefined) return known;
+      try {
+        const { words } = await this.#calls.nextWords(signal);
+        this.#ahead = words.slice(1);
+        return words[0] as number;
+      } catch (error) {
+        // The runtime may have gone on where the page has not waited for it.
+        this.#begun = false;
+        throw error;
+      }
+    });
+  }
+
+  /** Calls come one behind the other, as words do. */
+  #behind<T>(call: () => Promise<T>): Promise<T> {
+    const result = this.#before.then(call);
+    this.#before = result.catch(() => undefined);
+    return result;
   }
 }

@@ -47,6 +47,9 @@ import type { Verification } from './verify.js';
 import { wired } from './wired.js';
 
 /** What a load needs beside what its files show. */
+/** Milliseconds within which further words are made for the answer with the first one: a message takes about half of one. */
+const TOGETHER = 2;
+
 const kindsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Kind[] => [
   ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
   // What makes the spectrum.
@@ -110,6 +113,8 @@ export function createEngine(
   let painter = '';
   /** How many parts the page was told of. */
   let told = 0;
+  /** Words that end a text of the decoder. */
+  let end: readonly number[] = [];
 
   /** Has the runtime take what models of these kinds need. */
   async function require(kinds: readonly Kind[]): Promise<void> {
@@ -302,15 +307,30 @@ export function createEngine(
     openDecoder({ genai, config, generation, gguf }: DecoderFiles): Promise<string> {
       return calling(undefined, async (session) => {
         await require(['text']);
-        return session.openDecoder(genai, config, generation, gguf);
+        const said = session.openDecoder(genai, config, generation, gguf);
+        ({ end } = readJson<{ end: number[] }>(said));
+        return said;
       });
     },
 
     startText: (words, sampling) => calling(undefined, (session) => session.startText(words, sampling)),
 
-    nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken> {
+    nextWords(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken> {
       return calling(signal, async (session) => {
-        const spoken: Spoken = { word: await session.nextWord(stoppedBy(request.stop)) };
+        const stopped = stoppedBy(request.stop);
+        const began = performance.now();
+        let word = await session.nextWord(stopped);
+        const words = [word];
+        while (performance.now() - began < TOGETHER && !end.includes(word)) {
+          try {
+            word = await session.nextWord(stopped);
+            words.push(word);
+          } catch {
+            // Who asks for this word is told.
+            break;
+          }
+        }
+        const spoken: Spoken = { words };
         if (session.revision() !== revision) spoken.report = report(session);
         return spoken;
       });

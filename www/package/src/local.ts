@@ -78,7 +78,7 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
     },
     openDecoder: (files) => queued(() => engine.openDecoder(files)),
     startText: (words, sampling) => queued(() => engine.startText(words, sampling)),
-    nextWord: (request, signal) => queued(() => engine.nextWord(request, signal)),
+    nextWords: (request, signal) => queued(() => engine.nextWords(request, signal)),
     openSpeech: (files) => queued(() => engine.openSpeech(files)),
     hearWindow: (request, signal) => queued(() => engine.hearWindow(request, signal)),
     nextWindow: (samples, times) => queued(() => engine.nextWindow(samples, times)),

@@ -52,7 +52,7 @@ function createFarEngine(place: Place): Engine {
     verify: (request, signal) => either((engine) => engine.verify(request, signal)),
     openDecoder: (files) => either((engine) => engine.openDecoder(files)),
     startText: (words, sampling) => either((engine) => engine.startText(words, sampling)),
-    nextWord: async (request, signal) => explained(await either((engine) => engine.nextWord(request, signal))),
+    nextWords: async (request, signal) => explained(await either((engine) => engine.nextWords(request, signal))),
     openSpeech: (files) => either((engine) => engine.openSpeech(files)),
     hearWindow: async (request, signal) => explained(await either((engine) => engine.hearWindow(request, signal))),
     nextWindow: (samples, times) => either((engine) => engine.nextWindow(samples, times)),
@@ -156,7 +156,7 @@ export function createNearbyEngine(place: Place): Engine {
     // Its caches stay in the worker.
     openDecoder: (files) => far.openDecoder(files),
     startText: (words, sampling) => far.startText(words, sampling),
-    nextWord: (request, signal) => far.nextWord(request, signal),
+    nextWords: (request, signal) => far.nextWords(request, signal),
     openSpeech: (files) => far.openSpeech(files),
     hearWindow: (request, signal) => far.hearWindow(request, signal),
     nextWindow: (samples, times) => far.nextWindow(samples, times),

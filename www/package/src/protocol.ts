@@ -160,9 +160,9 @@ export interface Window {
   report?: WireReport;
 }
 
-/** A word of a decoder. */
+/** The next words of a decoder, one at least. */
 export interface Spoken {
-  word: number;
+  words: number[];
   /** Given when the step has made new plans. */
   report?: WireReport;
 }
@@ -178,7 +178,7 @@ export interface Engine {
   openDecoder(files: DecoderFiles): Promise<string>;
   /** Begins a text of the decoder, chosen on by `sampling`, which is JSON. Gives how many of the words its caches know. */
   startText(words: Uint32Array, sampling: string): Promise<number>;
-  nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken>;
+  nextWords(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken>;
   /** Makes a speech decoder of the session, in place of the one that it has. Gives what the files say, as JSON. */
   openSpeech(files: SpeechFiles): Promise<string>;
   hearWindow(request: WindowRequest, signal?: AbortSignal): Promise<Window>;
@@ -208,7 +208,7 @@ export type Request =
   | { kind: 'verify'; id: number; request: VerifyRequest }
   | { kind: 'openDecoder'; id: number; files: DecoderFiles }
   | { kind: 'startText'; id: number; words: Uint32Array; sampling: string }
-  | { kind: 'nextWord'; id: number; request: SpeakRequest }
+  | { kind: 'nextWords'; id: number; request: SpeakRequest }
   | { kind: 'openSpeech'; id: number; files: SpeechFiles }
   | { kind: 'hearWindow'; id: number; request: WindowRequest }
   | { kind: 'nextWindow'; id: number; samples: Float32Array; times: boolean }

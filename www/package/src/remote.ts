@@ -136,9 +136,9 @@ export function createRemoteEngine({ variant, threads, assets }: Place): Engine 
       }),
     openDecoder: (files) => call<string>({ kind: 'openDecoder', files } as Omit<Request, 'id'>),
     startText: (words, sampling) => call<number>({ kind: 'startText', words, sampling } as Omit<Request, 'id'>),
-    nextWord: (request, signal) =>
+    nextWords: (request, signal) =>
       stoppable(signal, (stop) => {
-        const message = { kind: 'nextWord', request: { ...request, ...stop } };
+        const message = { kind: 'nextWords', request: { ...request, ...stop } };
         return call<Spoken>(message as Omit<Request, 'id'>, signal);
       }),
     openSpeech: (files) => call<string>({ kind: 'openSpeech', files } as Omit<Request, 'id'>),

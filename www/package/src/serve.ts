@@ -48,8 +48,8 @@ export function serve(create: CreateGlue<Glue>, { places, needs }: Build): void 
         return engine.openDecoder(message.files);
       case 'startText':
         return engine.startText(message.words, message.sampling);
-      case 'nextWord':
-        return engine.nextWord(message.request, signal);
+      case 'nextWords':
+        return engine.nextWords(message.request, signal);
       case 'openSpeech':
         return engine.openSpeech(message.files);
       case 'hearWindow':

@@ -141,8 +141,8 @@ export class Session<M extends ModelTypes = AnyModel> {
     return new Decoder(
       {
         startText: async (words, sampling) => call((engine) => engine.startText(words, sampling)),
-        nextWord: async (signal) => {
-          const spoken = await call((engine) => engine.nextWord({}, signal));
+        nextWords: async (signal) => {
+          const spoken = await call((engine) => engine.nextWords({}, signal));
           if (spoken.report) this.#report = spoken.report;
           return spoken;
         },

@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 #[cfg(not(target_family = "wasm"))]
 const AWAKE: Duration = Duration::from_micros(60);
 
+/// Operations that threads must have missed before they are woken: about ten microseconds of work. To wake one takes as long as that, and
+/// in a page twice as long.
+const WAKE: usize = 1 << 15;
+
 /// Turns of a loop that waits before it lets another thread have the core.
 const TURNS: usize = 2000;
 
@@ -29,6 +33,8 @@ pub struct Pool {
 
 struct Queue {
     offers: Vec<Offer>,
+    /// Operations that threads would have done since the last time that some were woken, had they come.
+    missed: usize,
     #[cfg(not(target_family = "wasm"))]
     workers: usize,
     #[cfg(not(target_family = "wasm"))]
@@ -42,6 +48,8 @@ struct Offer {
     next: usize,
     /// One more than the last number.
     end: usize,
+    /// Operations of each thread.
+    share: usize,
 }
 
 // SAFETY: a job lives and may be shared until its owner has taken the offer away, see `Pool::run`.
@@ -73,6 +81,7 @@ impl Pool {
         Pool {
             queue: Mutex::new(Queue {
                 offers: Vec::new(),
+                missed: 0,
                 #[cfg(not(target_family = "wasm"))]
                 workers: 0,
                 #[cfg(not(target_family = "wasm"))]
@@ -102,11 +111,12 @@ impl Pool {
     }
 
     /// Calls `work` with 0 on this thread, and with other numbers below `threads` on those threads of the pool that
-    /// come by meanwhile, each number once at most. Returns when all calls have.
+    /// come by meanwhile, each number once at most. Returns when all calls have. `share` is what each has to do, in operations, about: for
+    /// little of it alone no thread is woken.
     ///
     /// # Panics
     /// Where `work` does on any thread.
-    pub fn run(&self, threads: usize, work: &Work<'_>) {
+    pub fn run(&self, threads: usize, share: usize, work: &Work<'_>) {
         let work: *const Work<'_> = work;
         let job = Job {
             // SAFETY: only the lifetime changes. The job is followed by threads that are `inside`, and `Joined` waits
@@ -115,7 +125,7 @@ impl Pool {
             inside: AtomicUsize::new(0),
             panic: Mutex::new(None),
         };
-        self.offer(&job, threads);
+        self.offer(&job, threads, share);
         let joined = Joined {
             pool: self,
             job: &job,
@@ -128,15 +138,19 @@ impl Pool {
         }
     }
 
-    fn offer(&self, job: &Job, threads: usize) {
+    fn offer(&self, job: &Job, threads: usize, share: usize) {
         let mut queue = lock(&self.queue);
         queue.offers.push(Offer {
             job,
             next: 1,
             end: threads,
+            share,
         });
         self.offered.fetch_add(1, Ordering::Release);
-        self.wake(queue, threads.saturating_sub(1));
+        if queue.missed.saturating_add(share) >= WAKE {
+            queue.missed = 0;
+            self.wake(queue, threads.saturating_sub(1));
+        }
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -224,6 +238,20 @@ impl Pool {
 }
 
 impl Queue {
+    /// Takes a job back, and counts what threads have missed of it.
+    fn retract(&mut self, job: *const Job) {
+        let Some(at) = self.offers.iter().position(|o| std::ptr::eq(o.job, job)) else {
+            return;
+        };
+        let Offer {
+            next, end, share, ..
+        } = self.offers.remove(at);
+        self.missed = match end.saturating_sub(next) {
+            0 => 0,
+            lacking => self.missed.saturating_add(share.saturating_mul(lacking)),
+        };
+    }
+
     /// Joins the job that the fewest threads have joined.
     fn take(&mut self) -> Option<Taken> {
         let open = self.offers.iter_mut().filter(|o| o.next < o.end);
@@ -270,9 +298,7 @@ struct Joined<'a> {
 
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
-        let mut queue = lock(&self.pool.queue);
-        queue.offers.retain(|o| !std::ptr::eq(o.job, self.job));
-        drop(queue);
+        lock(&self.pool.queue).retract(self.job);
         let mut turns = 0;
         while self.job.inside.load(Ordering::Acquire) > 0 {
             match turns < TURNS {
@@ -289,6 +315,9 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
+    /// Enough to wake threads.
+    const ANY: usize = usize::MAX;
+
     #[test]
     fn every_number_is_called_once_at_most_and_all_calls_end() {
         let pool = of_process();
@@ -297,7 +326,7 @@ mod tests {
             let threads = 1 + round % 5;
             let calls: Vec<_> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
             let inside = AtomicUsize::new(0);
-            pool.run(threads, &|number| {
+            pool.run(threads, ANY, &|number| {
                 inside.fetch_add(1, Ordering::Relaxed);
                 calls[number].fetch_add(1, Ordering::Relaxed);
                 inside.fetch_sub(1, Ordering::Relaxed);
@@ -314,7 +343,7 @@ mod tests {
         pool.grow(1);
         thread::sleep(20 * AWAKE);
         let came = AtomicBool::new(false);
-        pool.run(64, &|number| {
+        pool.run(64, ANY, &|number| {
             if number > 0 {
                 came.store(true, Ordering::Relaxed);
             }
@@ -327,6 +356,24 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_have_missed_enough_are_woken() {
+        let pool = Pool::new();
+        let missed = |pool: &Pool| lock(&pool.queue).missed;
+        for (share, left) in [
+            (WAKE / 4, WAKE / 4),
+            (WAKE / 4, WAKE / 2),
+            (WAKE / 2, WAKE / 2),
+        ] {
+            pool.run(2, share, &|_| {});
+            assert_eq!(missed(&pool), left);
+        }
+        pool.run(3, WAKE / 8, &|_| {});
+        assert_eq!(missed(&pool), WAKE / 2 + WAKE / 4);
+        pool.run(1, WAKE / 8, &|_| {});
+        assert_eq!(missed(&pool), 0);
+    }
+
+    #[test]
     fn callers_on_many_threads_and_calls_within_calls_end() {
         let pool = of_process();
         pool.grow(3);
@@ -336,9 +383,9 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..500 {
                         let own = AtomicUsize::new(0);
-                        pool.run(4, &|outer| {
+                        pool.run(4, ANY, &|outer| {
                             if outer == 0 {
-                                pool.run(4, &|inner| {
+                                pool.run(4, ANY, &|inner| {
                                     own.fetch_add(usize::from(inner == 0), Ordering::Relaxed);
                                 });
                             }
@@ -358,7 +405,7 @@ mod tests {
         for on_caller in [false, true] {
             let (inside, came) = (AtomicUsize::new(0), AtomicBool::new(false));
             let panicked = catch_unwind(AssertUnwindSafe(|| {
-                pool.run(3, &|number| {
+                pool.run(3, ANY, &|number| {
                     inside.fetch_add(1, Ordering::Relaxed);
                     came.fetch_or(number > 0, Ordering::Relaxed);
                     let begun = Instant::now();
@@ -372,6 +419,6 @@ mod tests {
             assert!(panicked.is_err(), "on the caller: {on_caller}");
             assert_eq!(inside.into_inner(), 0);
         }
-        pool.run(3, &|_| {});
+        pool.run(3, ANY, &|_| {});
     }
 }

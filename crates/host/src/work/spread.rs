@@ -73,7 +73,8 @@ pub fn spread(
         error: Mutex::new(None),
     };
     let interrupt = caller.interrupt();
-    pool::of_process().run(threads, &|number| {
+    let share = items.saturating_mul(cost) / threads;
+    pool::of_process().run(threads, share, &|number| {
         let cpu = CpuRun::of_pool(number, interrupt);
         for from in 0..threads {
             let own = &own[(number + from) % threads];
