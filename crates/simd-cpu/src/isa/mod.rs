@@ -115,6 +115,25 @@ pub(crate) trait Simd: Copy + 'static {
     /// # Safety
     /// `p` is valid for reads of `LANES` bytes.
     unsafe fn load_u8(self, p: *const u8) -> Self::V;
+    /// `LANES` numbers of `BITS` bits, each times [`Simd::place`] of its lane.
+    /// # Safety
+    /// `p` is valid for reads of them.
+    #[inline(always)]
+    unsafe fn load_placed<const BITS: usize>(self, p: *const u8) -> Self::V {
+        // SAFETY: the contract is the same.
+        unsafe {
+            match BITS {
+                2 => self.load_u2(p),
+                4 => self.load_u4(p),
+                _ => self.load_u8(p),
+            }
+        }
+    }
+    /// A power of two: what numbers of so many bits are times where lanes cannot be shifted each by itself.
+    #[inline(always)]
+    fn place(_bits: usize, _lane: usize) -> f32 {
+        1.0
+    }
     /// `LANES` numbers of `float16`, the same numbers in `float32`.
     /// # Safety
     /// `p` is valid for reads of `LANES` elements.

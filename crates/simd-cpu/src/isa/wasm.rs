@@ -85,6 +85,29 @@ impl Simd for Wasm {
     type V = v128;
     type Mask = v128;
 
+    #[inline(always)]
+    unsafe fn load_placed<const BITS: usize>(self, p: *const u8) -> v128 {
+        // SAFETY: so many numbers are read.
+        unsafe {
+            let each = match BITS {
+                2 => v128_and(v128_load8_splat(p), i32x4(3, 3 << 2, 3 << 4, 3 << 6)),
+                4 => {
+                    let places = i32x4(15, 15 << 4, 15 << 8, 15 << 12);
+                    v128_and(v128_load16_splat(p.cast()), places)
+                }
+                _ => return self.load_u8(p),
+            };
+            f32x4_convert_i32x4(each)
+        }
+    }
+    #[inline(always)]
+    fn place(bits: usize, lane: usize) -> f32 {
+        match bits {
+            2 | 4 => (1u32 << (bits * (lane % 4))) as f32,
+            _ => 1.0,
+        }
+    }
+
     /// Four where V8 has x86-64's registers but one: eight sums, a column of A and a vector of B.
     #[inline(always)]
     fn tile_rows(self) -> usize {
@@ -127,14 +150,11 @@ impl Simd for Wasm {
         unsafe fn store(p: *mut f32, v: v128) { v128_store(p.cast(), v) }
         // There are no shifts by a vector: each number is converted where it stands, and divided by its place.
         unsafe fn load_u2(p: *const u8) -> v128 {{
-            let each = v128_and(v128_load8_splat(p), i32x4(3, 3 << 2, 3 << 4, 3 << 6));
-            let places = f32x4(1.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 64.0);
-            f32x4_mul(f32x4_convert_i32x4(each), places)
+            f32x4_mul(Wasm.load_placed::<2>(p), f32x4(1.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 64.0))
         }}
         unsafe fn load_u4(p: *const u8) -> v128 {{
-            let each = v128_and(v128_load16_splat(p.cast()), i32x4(15, 15 << 4, 15 << 8, 15 << 12));
             let places = f32x4(1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / 4096.0);
-            f32x4_mul(f32x4_convert_i32x4(each), places)
+            f32x4_mul(Wasm.load_placed::<4>(p), places)
         }}
         unsafe fn load_u8(p: *const u8) -> v128 {{
             let bytes = v128_load32_zero(p.cast());

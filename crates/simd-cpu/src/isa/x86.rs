@@ -211,8 +211,12 @@ impl Simd for Avx512 {
             let shifts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
             let low = _mm512_set1_epi32(p.cast::<i32>().read_unaligned());
             let all = _mm512_mask_set1_epi32(low, 0xff00, p.cast::<i32>().add(1).read_unaligned());
+            // The lowest four bits of each lane choose.
             let each = _mm512_srlv_epi32(all, shifts);
-            _mm512_cvtepi32_ps(_mm512_and_si512(each, _mm512_set1_epi32(15)))
+            let numbers = _mm512_setr_ps(
+                0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
+            );
+            _mm512_permutexvar_ps(each, numbers)
         }}
         unsafe fn load_u8(p: *const u8) -> __m512 {
             _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())))

@@ -110,6 +110,14 @@ pub(super) const SHAPES: &[Shape] = &[
         int8: true,
     },
     Packed {
+        sizes: [1, 2048, 1536],
+        int8: false,
+    },
+    Packed {
+        sizes: [1, 2048, 1536],
+        int8: true,
+    },
+    Packed {
         sizes: [128, 2048, 2048],
         int8: false,
     },

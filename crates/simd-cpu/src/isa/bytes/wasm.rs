@@ -30,6 +30,20 @@ fn dot(w: v128, a: v128, sum: v128) -> v128 {
     i32x4_add(sum, products)
 }
 
+/// [`Bytes::spread`] of several floats.
+///
+/// # Safety
+/// `p` is valid for reads of `count` elements, at least one.
+#[inline(never)]
+unsafe fn spread_parts(p: *const f32, count: usize, each: usize) -> v128 {
+    let mut lanes = [0.0f32; 4];
+    for (i, lanes) in lanes.chunks_mut(each).take(count).enumerate() {
+        // SAFETY: `p` has `count` elements.
+        lanes.fill(unsafe { p.add(i).read() });
+    }
+    f32x4(lanes[0], lanes[1], lanes[2], lanes[3])
+}
+
 impl Bytes for Wasm {
     type Floats = Floats;
     type V = v128;
@@ -52,6 +66,16 @@ impl Bytes for Wasm {
         match BITS {
             0..=4 => dot_narrow(w, a, sum),
             _ => dot(w, a, sum),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn spread(self, p: *const f32, count: usize, each: usize) -> v128 {
+        match each {
+            // SAFETY: `p` has an element.
+            4 => unsafe { v128_load32_splat(p.cast()) },
+            // SAFETY: the contract is the same.
+            _ => unsafe { spread_parts(p, count, each) },
         }
     }
 

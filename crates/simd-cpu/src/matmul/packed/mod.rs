@@ -7,6 +7,8 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use std::array::from_fn;
+
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, MatMulNBits};
@@ -23,6 +25,19 @@ const BLOCK: usize = 16;
 
 /// Rows of A from which on a panel is widened once for all of them instead of once for each.
 const MANY_ROWS: usize = 4;
+
+/// Rows of weights that are multiplied with a row of A together: their sums hide each other's latency.
+const ROWS: usize = 4;
+
+/// The first of `count` rows together with others as far behind each other as they can be, then the next of each: machines look
+/// ahead in long stretches of memory, and neighbouring rows are short ones. Where a part has no more rows, it is the last.
+fn spaced(count: usize) -> impl Iterator<Item = [usize; ROWS]> {
+    let each = count.div_ceil(ROWS);
+    (0..each).map(move |i| from_fn(|r| (r * each + i).min(count - 1)))
+}
+
+/// Blocks whose zero points are unpacked at a time; a whole number of vectors of weights.
+const SPAN: usize = 64;
 
 /// Operations of widening a number.
 const COST: usize = 2;
@@ -247,6 +262,33 @@ impl<'a> Weights<'a> {
     }
 }
 
+impl Weights<'_> {
+    /// Where the zero points of row `j` are, from block `first` on; unpacked ones are written to `room`.
+    #[inline(always)]
+    pub fn points<const BITS: usize>(
+        &self,
+        j: usize,
+        first: usize,
+        room: &mut [f32; SPAN],
+    ) -> *const f32 {
+        let p = self.plan;
+        match self.zeros {
+            Zeros::Middle => {}
+            Zeros::Real(zeros) => return zeros[j * p.blocks + first..].as_ptr(),
+            Zeros::Packed(zeros) => {
+                // Spans begin at a whole byte.
+                let bytes = &zeros[j * p.zero_bytes..][..p.zero_bytes][first * BITS / 8..];
+                for (to, byte) in room.chunks_exact_mut(8 / BITS).zip(bytes) {
+                    for (i, to) in to.iter_mut().enumerate() {
+                        *to = f32::from((byte >> (i * BITS)) & (u8::MAX >> (8 - BITS)));
+                    }
+                }
+            }
+        }
+        room.as_ptr()
+    }
+}
+
 /// Numbers `at..at + LANES` of `BITS` bits.
 ///
 /// # Safety
@@ -270,38 +312,20 @@ struct Few {
     plan: Plan,
 }
 
-impl Few {
-    /// Elements of a padded row of A.
-    fn room(&self) -> usize {
-        match self.plan.padded == self.plan.k {
-            true => 0,
-            false => self.plan.padded,
-        }
-    }
-}
-
 impl Product for Few {
     fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()> {
         let a: &[f32] = io.input(0);
-        let room = io.scratch::<f32>(self.room());
+        let scratch = io.scratch::<f32>(row::room(self.isa, &self.plan));
         let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
-        let cpu = io.cpu();
         let (k, n) = (self.plan.k, self.plan.n);
         for (a, y) in a.chunks_exact(k).zip(y.chunks_exact_mut(n)) {
-            let a = if room.is_empty() {
-                a
-            } else {
-                cpu.copy(a, &mut room[..k])?;
-                cpu.fill(&mut room[k..], 0.0)?;
-                &*room
-            };
-            row::multiply(cpu, self.isa, &weights, a, bias, y)?;
+            row::multiply(io.cpu(), self.isa, &weights, a, bias, y, scratch)?;
         }
         Ok(())
     }
 
     fn scratch(&self) -> Scratch {
-        Scratch::of::<f32>(self.room())
+        Scratch::of::<f32>(row::room(self.isa, &self.plan))
     }
 }
 
@@ -345,7 +369,7 @@ impl Listed<'_> {
     /// Elements of scratch memory of each thread.
     pub fn room(isa: Isa, plan: &Plan) -> usize {
         match plan.m < MANY_ROWS {
-            true => 0,
+            true => row::room(isa, plan),
             false => panel::room(isa, plan),
         }
     }
@@ -359,7 +383,7 @@ impl Listed<'_> {
         if self.starts.len() < MANY_ROWS {
             for (&start, y) in self.starts.iter().zip(y.chunks_exact_mut(plan.n)) {
                 let a = &self.a[start as usize..][..plan.k];
-                row::multiply(cpu, self.isa, self.weights, a, self.bias, y)?;
+                row::multiply(cpu, self.isa, self.weights, a, self.bias, y, scratch)?;
             }
             return Ok(());
         }

@@ -1,19 +1,11 @@
 //! One row of A: vectors of neighbouring numbers of a few rows of weights at a time.
 
-use std::array::from_fn;
-
 use kilim_core::Result;
 use kilim_host::{CpuRun, by};
 
-use super::super::{AHEAD, Plan, SCALES_AHEAD, Weights, Zeros};
+use super::super::{AHEAD, ROWS, SCALES_AHEAD, SPAN, Weights, Zeros, spaced};
 use super::round::Rounded;
 use crate::isa::{ByteTask, Bytes, Isa, Simd};
-
-/// Rows of weights that are multiplied together: their sums hide each other's latency.
-const ROWS: usize = 4;
-
-/// Blocks whose zero points are unpacked at a time; a whole number of vectors of weights.
-const SPAN: usize = 64;
 
 /// Bytes of weights that are multiplied in a nanosecond, at least.
 const SPEED: usize = 8;
@@ -76,12 +68,27 @@ impl ByteTask for Part<'_> {
 impl Part<'_> {
     #[inline(always)]
     fn of_bits<B: Bytes, const BITS: usize, const ZEROS: bool>(self, b: B) -> Result<()> {
-        let plan = self.weights.plan;
-        let vectors = (plan.blocks * plan.bytes).div_ceil(B::LEN);
+        match self.weights.plan.bytes >= B::LEN {
+            true => self.of_blocks::<B, BITS, ZEROS, true>(b),
+            false => self.of_blocks::<B, BITS, ZEROS, false>(b),
+        }
+    }
+
+    /// `ALONE` says that a vector has numbers of one block.
+    #[inline(always)]
+    fn of_blocks<B: Bytes, const BITS: usize, const ZEROS: bool, const ALONE: bool>(
+        self,
+        b: B,
+    ) -> Result<()> {
+        let (plan, weights, a) = (self.weights.plan, self.weights, self.a);
+        let row = plan.blocks * plan.bytes;
+        let vectors = row.div_ceil(B::LEN);
+        let sums = vectors * B::LEN / 4;
+        assert!(a.bytes.len() >= vectors * B::LEN * (8 / BITS));
+        assert!(a.zeros.len() >= sums && a.scales.len() >= sums);
         let span = SPAN * plan.bytes / B::LEN;
-        for (i, y) in self.y.chunks_mut(ROWS).enumerate() {
-            // Where fewer rows are left, the last is multiplied several times: another loop is not worth its bytes.
-            let rows = from_fn(|r| self.first + i * ROWS + r.min(y.len() - 1));
+        for places in spaced(self.y.len()) {
+            let rows = places.map(|place| self.first + place);
             let mut totals = [b.floats().splat(0.0); ROWS];
             let mut points = [[0.0; SPAN]; ROWS];
             for start in (0..vectors).step_by(span) {
@@ -91,22 +98,33 @@ impl Part<'_> {
                 let mut zeros = [std::ptr::null(); ROWS];
                 if ZEROS {
                     for r in 0..ROWS {
-                        zeros[r] = self.weights.points::<BITS>(rows[r], block, &mut points[r]);
+                        let points = weights.points::<BITS>(rows[r], block, &mut points[r]);
+                        zeros[r] = points.wrapping_sub(block);
                     }
                 }
-                let part = Vectors {
-                    plan,
-                    weights: self.weights,
-                    a: self.a,
-                    rows,
+                let vectors = Vectors {
+                    bytes: rows.map(|r| weights.packed.as_ptr().wrapping_add(r * row)),
+                    scales: rows.map(|r| weights.scales.as_ptr().wrapping_add(r * plan.blocks)),
                     zeros,
-                    start,
-                    block,
+                    row,
+                    blocks: plan.blocks,
+                    block: plan.bytes,
+                    a: a.bytes.as_ptr(),
+                    a_zeros: a.zeros.as_ptr(),
+                    a_scales: a.scales.as_ptr(),
                 };
-                part.add::<B, BITS, ZEROS>(b, end, &mut totals);
+                let whole = end.min(row / B::LEN);
+                for v in start..whole {
+                    // SAFETY: the rows have this vector, and A has, by the assertions.
+                    unsafe { vectors.add::<B, BITS, ZEROS, ALONE, true>(b, v, &mut totals) }
+                }
+                if whole < end {
+                    // SAFETY: as above; the rows end within the vector.
+                    unsafe { vectors.add::<B, BITS, ZEROS, false, false>(b, whole, &mut totals) }
+                }
             }
-            for (y, total) in y.iter_mut().zip(totals) {
-                *y = b.floats().sum(total);
+            for (place, total) in places.into_iter().zip(totals) {
+                self.y[place] = b.floats().sum(total);
             }
         }
         for (y, bias) in self.y.iter_mut().zip(self.bias.into_iter().flatten()) {
@@ -116,130 +134,103 @@ impl Part<'_> {
     }
 }
 
-/// Some vectors of rows of weights.
-struct Vectors<'a> {
-    plan: &'a Plan,
-    weights: &'a Weights<'a>,
-    a: &'a Rounded<'a>,
-    rows: [usize; ROWS],
-    /// Zero points from the first vector on.
+/// Rows of weights, and of A what is parallel to them. All of it by itself: what lies behind a reference may be read anew for each vector.
+#[derive(Clone, Copy)]
+struct Vectors {
+    bytes: [*const u8; ROWS],
+    scales: [*const f32; ROWS],
     zeros: [*const f32; ROWS],
-    start: usize,
-    /// The block of the first vector.
+    /// Bytes and blocks of a row, and bytes of a block.
+    row: usize,
+    blocks: usize,
     block: usize,
+    a: *const u8,
+    a_zeros: *const u32,
+    a_scales: *const f32,
 }
 
-impl Vectors<'_> {
-    /// Adds the products of the vectors up to `end`.
-    #[inline(always)]
-    fn add<B: Bytes, const BITS: usize, const ZEROS: bool>(
-        &self,
-        b: B,
-        end: usize,
-        sums: &mut [<B::Floats as Simd>::V; ROWS],
-    ) {
-        let mut totals = *sums;
-        let row = self.plan.blocks * self.plan.bytes;
-        let whole = end.min(row / B::LEN);
-        for v in self.start..whole {
-            self.add_one::<B, BITS, ZEROS, true>(b, v, &mut totals);
-        }
-        if whole < end {
-            self.add_one::<B, BITS, ZEROS, false>(b, whole, &mut totals);
-        }
-        *sums = totals;
-    }
-
+impl Vectors {
     /// Adds the products of vector `v`; `WHOLE` says that all of it is in the row.
+    ///
+    /// # Safety
+    /// The rows have bytes, scales and zero points of the vector, as far as they go, and A has all of it.
     #[inline(always)]
-    fn add_one<B: Bytes, const BITS: usize, const ZEROS: bool, const WHOLE: bool>(
-        &self,
+    unsafe fn add<
+        B: Bytes,
+        const BITS: usize,
+        const ZEROS: bool,
+        const ALONE: bool,
+        const WHOLE: bool,
+    >(
+        self,
         b: B,
         v: usize,
         totals: &mut [<B::Floats as Simd>::V; ROWS],
     ) {
-        let (s, p, in_byte) = (b.floats(), self.plan, 8 / BITS);
-        let row = p.blocks * p.bytes;
-        let (lanes, each) = (B::LEN / 4, p.bytes.min(B::LEN) / 4);
-        // Blocks are powers of two, and a division takes longer than a product.
-        let block = (v * B::LEN) >> p.bytes.trailing_zeros();
-        let count = (p.blocks - block).min(lanes >> each.trailing_zeros());
-        let a = self.a.bytes[v * B::LEN * in_byte..][..B::LEN * in_byte].as_ptr();
-        let a_zeros = self.a.zeros[v * lanes..][..lanes].as_ptr();
-        let a_scales = self.a.scales[v * lanes..][..lanes].as_ptr();
-        for (r, total) in totals.iter_mut().enumerate() {
-            let bytes = self
-                .weights
-                .packed
-                .as_ptr()
-                .wrapping_add(self.rows[r] * row + v * B::LEN);
-            let scales = self
-                .weights
-                .scales
-                .as_ptr()
-                .wrapping_add(self.rows[r] * p.blocks + block);
-            s.prefetch(bytes.wrapping_add(AHEAD));
-            s.prefetch(scales.cast::<u8>().wrapping_add(SCALES_AHEAD));
-            // SAFETY: A has these vectors. The row has `count` blocks from `block` on, so many scales and zero points,
-            // and a vector of bytes from `bytes` on where it is whole.
-            let (sum, w_scales, zeros) = unsafe {
-                let w = match WHOLE {
-                    true => b.load(bytes),
-                    false => b.load_part(bytes, row - v * B::LEN),
-                };
-                let mut sum = match ZEROS {
-                    true => b.splat(0),
-                    false => b.load(a_zeros.cast()),
-                };
-                for i in 0..in_byte {
-                    let a = b.load(a.add(i * B::LEN));
-                    sum = b.dot::<BITS>(b.number::<BITS>(w, i), a, sum);
-                }
-                let zeros = match ZEROS {
-                    true => {
-                        let from = block - self.block;
-                        b.spread(self.zeros[r].add(from), count, each)
-                    }
-                    false => s.splat(0.0),
-                };
-                (sum, b.spread(scales, count, each), zeros)
-            };
-            let mut sum = b.real(sum);
-            // SAFETY: A has this vector.
-            let scales = unsafe {
-                if ZEROS {
-                    sum = s.fma(zeros, s.load(a_zeros.cast()), sum);
-                }
-                s.mul(w_scales, s.load(a_scales))
-            };
-            *total = s.fma(sum, scales, *total);
+        // By hand: a loop is not always unrolled, and its totals are in memory then.
+        // SAFETY: the contract is the same.
+        unsafe {
+            totals[0] = self.add_row::<B, BITS, ZEROS, ALONE, WHOLE>(b, v, 0, totals[0]);
+            totals[1] = self.add_row::<B, BITS, ZEROS, ALONE, WHOLE>(b, v, 1, totals[1]);
+            totals[2] = self.add_row::<B, BITS, ZEROS, ALONE, WHOLE>(b, v, 2, totals[2]);
+            totals[3] = self.add_row::<B, BITS, ZEROS, ALONE, WHOLE>(b, v, 3, totals[3]);
         }
     }
-}
 
-impl Weights<'_> {
-    /// Where the zero points of row `j` are, from block `first` on; unpacked ones are written to `room`.
+    /// # Safety
+    /// As for [`Vectors::add`].
     #[inline(always)]
-    fn points<const BITS: usize>(
-        &self,
-        j: usize,
-        first: usize,
-        room: &mut [f32; SPAN],
-    ) -> *const f32 {
-        let p = self.plan;
-        match self.zeros {
-            Zeros::Middle => {}
-            Zeros::Real(zeros) => return zeros[j * p.blocks + first..].as_ptr(),
-            Zeros::Packed(zeros) => {
-                // Spans begin at a whole byte.
-                let bytes = &zeros[j * p.zero_bytes..][..p.zero_bytes][first * BITS / 8..];
-                for (to, byte) in room.chunks_exact_mut(8 / BITS).zip(bytes) {
-                    for (i, to) in to.iter_mut().enumerate() {
-                        *to = f32::from((byte >> (i * BITS)) & (u8::MAX >> (8 - BITS)));
-                    }
-                }
+    unsafe fn add_row<
+        B: Bytes,
+        const BITS: usize,
+        const ZEROS: bool,
+        const ALONE: bool,
+        const WHOLE: bool,
+    >(
+        self,
+        b: B,
+        v: usize,
+        r: usize,
+        total: <B::Floats as Simd>::V,
+    ) -> <B::Floats as Simd>::V {
+        let (s, in_byte, lanes) = (b.floats(), 8 / BITS, B::LEN / 4);
+        // Blocks are powers of two, and a division takes longer than a shift.
+        let block = (v * B::LEN) >> self.block.trailing_zeros();
+        let each = match ALONE {
+            true => lanes,
+            false => self.block.min(B::LEN) / 4,
+        };
+        let count = match ALONE {
+            true => 1,
+            false => (self.blocks - block).min(lanes >> each.trailing_zeros()),
+        };
+        let bytes = self.bytes[r].wrapping_add(v * B::LEN);
+        let scales = self.scales[r].wrapping_add(block);
+        s.prefetch(bytes.wrapping_add(AHEAD));
+        s.prefetch(scales.cast::<u8>().wrapping_add(SCALES_AHEAD));
+        // SAFETY: A has the vector. The row has `count` blocks from `block` on, so many scales and zero points, and a vector of
+        // bytes where it is whole.
+        unsafe {
+            let w = match WHOLE {
+                true => b.load(bytes),
+                false => b.load_part(bytes, self.row - v * B::LEN),
+            };
+            let a_zeros = self.a_zeros.add(v * lanes);
+            let mut sum = match ZEROS {
+                true => b.splat(0),
+                false => b.load(a_zeros.cast()),
+            };
+            for i in 0..in_byte {
+                let a = b.load(self.a.add((v * in_byte + i) * B::LEN));
+                sum = b.dot::<BITS>(b.number::<BITS>(w, i), a, sum);
             }
+            let mut sum = b.real(sum);
+            if ZEROS {
+                let zeros = b.spread(self.zeros[r].wrapping_add(block), count, each);
+                sum = s.fma(zeros, s.load(a_zeros.cast()), sum);
+            }
+            let a_scales = s.load(self.a_scales.add(v * lanes));
+            s.fma(sum, s.mul(b.spread(scales, count, each), a_scales), total)
         }
-        room.as_ptr()
     }
 }
