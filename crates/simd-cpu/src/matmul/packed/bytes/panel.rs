@@ -192,6 +192,12 @@ impl Tiles<'_> {
         let group = |r: usize| (row + r) * groups..(row + r + 1) * groups;
         let a_zeros: [&[u32]; ROWS] = from_fn(|r| &self.a.zeros[group(r)]);
         let a_scales: [&[f32]; ROWS] = from_fn(|r| &self.a.scales[group(r)]);
+        let columns = VECTORS * lanes;
+        assert!(self.packed.len() >= p.blocks * words * columns);
+        assert!(self.scales.len() >= p.blocks * columns && self.zeros.len() >= p.blocks * columns);
+        assert!(size >= p.blocks * words * in_byte * WORD);
+        let mut packed = self.packed.as_ptr();
+        let mut x = a;
         let mut totals = [[s.splat(0.0); VECTORS]; ROWS];
         for block in 0..p.blocks {
             let mut sums = [[b.splat(0); VECTORS]; ROWS];
@@ -200,34 +206,34 @@ impl Tiles<'_> {
                     sums[r] = [b.splat(a_zeros[r][block] as i32); VECTORS];
                 }
             }
-            for word in block * words..(block + 1) * words {
-                let packed = &self.packed[word * VECTORS * lanes..][..VECTORS * lanes];
+            for _ in 0..words {
                 let mut numbers = [b.splat(0); VECTORS];
                 for (v, numbers) in numbers.iter_mut().enumerate() {
-                    // SAFETY: these are so many vectors.
-                    *numbers = unsafe { b.load(packed.as_ptr().add(v * lanes).cast()) };
+                    // SAFETY: the words of all blocks are so many vectors, by the assertions.
+                    *numbers = unsafe { b.load(packed.wrapping_add(v * lanes).cast()) };
                 }
+                packed = packed.wrapping_add(columns);
                 for i in 0..in_byte {
                     let mut w = numbers;
                     for w in &mut w {
                         *w = b.number::<BITS>(*w, i);
                     }
                     for r in 0..ROWS {
-                        let at = (word * in_byte + i) * WORD;
-                        // SAFETY: a row has `in_byte` times the bytes of a row of weights.
-                        let x = unsafe { a[r].add(at).cast::<i32>().read_unaligned() };
+                        // SAFETY: a row has `in_byte` times the bytes of a row of weights, by the assertions.
+                        let x = unsafe { x[r].cast::<i32>().read_unaligned() };
                         let x = b.splat(x);
                         for v in 0..VECTORS {
                             sums[r][v] = b.dot::<BITS>(w[v], x, sums[r][v]);
                         }
                     }
+                    x = x.map(|x| x.wrapping_add(WORD));
                 }
             }
-            let at = block * VECTORS * lanes;
+            let at = block * columns;
             for v in 0..VECTORS {
-                let scales = self.scales[at + v * lanes..][..lanes].as_ptr();
-                let zeros = self.zeros[at + v * lanes..][..lanes].as_ptr();
-                // SAFETY: these are vectors.
+                let scales = self.scales.as_ptr().wrapping_add(at + v * lanes);
+                let zeros = self.zeros.as_ptr().wrapping_add(at + v * lanes);
+                // SAFETY: each block has vectors of them, by the assertions.
                 let (scales, zeros) = unsafe { (s.load(scales), s.load(zeros)) };
                 for r in 0..ROWS {
                     let mut sum = b.real(sums[r][v]);
