@@ -19,7 +19,7 @@ const PAGES = [
   ['pictures, TFLite, CPU', ['tflite'], 398],
   ['quantised, TFLite, CPU', ['tflite_quantized'], 452],
   ['language, ONNX, CPU', ['language'], 441],
-  ['text, ONNX, CPU', ['language', 'text'], 522, ['text.js']],
+  ['text, ONNX, CPU', ['language', 'text'], 526, ['text.js']],
   ['text, GGUF, CPU', ['gguf', 'text'], 592, ['text.js']],
   ['speech, ONNX, CPU', ['speech'], 564, ['speech.js']],
   ['language, ONNX, WebGPU', ['language', 'gpu', 'gpu_language'], 583],

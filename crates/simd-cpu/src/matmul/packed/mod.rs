@@ -263,7 +263,7 @@ impl<'a> Weights<'a> {
 }
 
 impl Weights<'_> {
-    /// Where the zero points of row `j` are, from block `first` on; unpacked ones are written to `room`.
+    /// Where the zero points of row `j` are, from block `first` on: unpacked ones are written to `room`, and what is there stays where there are none.
     #[inline(always)]
     pub fn points<const BITS: usize>(
         &self,

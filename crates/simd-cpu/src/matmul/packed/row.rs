@@ -5,7 +5,7 @@
 use kilim_core::Result;
 use kilim_host::{CpuRun, by};
 
-use super::{AHEAD, COST, Plan, ROWS, SCALES_AHEAD, SPAN, Weights, Zeros, spaced};
+use super::{AHEAD, COST, Plan, ROWS, SCALES_AHEAD, SPAN, Weights, spaced};
 use crate::isa::{Isa, Simd, Task};
 
 /// Elements of scratch memory: A as it is multiplied, and a vector of sums for each block.
@@ -107,36 +107,31 @@ impl Task for Part<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> Result<()> {
-        let middle = matches!(self.weights.zeros, Zeros::Middle);
-        match (self.weights.plan.bits, middle) {
-            (2, true) => self.of_bits::<S, 2, false>(s),
-            (4, true) => self.of_bits::<S, 4, false>(s),
-            (_, true) => self.of_bits::<S, 8, false>(s),
-            (2, false) => self.of_bits::<S, 2, true>(s),
-            (4, false) => self.of_bits::<S, 4, true>(s),
-            (_, false) => self.of_bits::<S, 8, true>(s),
+        match self.weights.plan.bits {
+            2 => self.of_bits::<S, 2>(s),
+            4 => self.of_bits::<S, 4>(s),
+            _ => self.of_bits::<S, 8>(s),
         }
     }
 }
 
 impl Part<'_> {
     #[inline(always)]
-    fn of_bits<S: Simd, const BITS: usize, const ZEROS: bool>(self, s: S) -> Result<()> {
+    fn of_bits<S: Simd, const BITS: usize>(self, s: S) -> Result<()> {
         let (p, weights) = (self.weights.plan, self.weights);
         assert!(self.a.len() == p.blocks * p.block && self.sums.len() == p.blocks * S::LANES);
         for places in spaced(self.y.len()) {
             let rows = places.map(|place| self.first + place);
             let mut totals = [s.splat(0.0); ROWS];
-            let mut points = [[0.0; SPAN]; ROWS];
+            // Where there are no zero points, they are in the middle: another loop is not worth its bytes.
+            let mut points = [[f32::from(1u8 << (BITS - 1)); SPAN]; ROWS];
             for start in (0..p.blocks).step_by(SPAN) {
                 let end = p.blocks.min(start + SPAN);
                 self.cpu.spend((end - start) * p.block)?;
                 let mut zeros = [std::ptr::null(); ROWS];
-                if ZEROS {
-                    for r in 0..ROWS {
-                        let points = weights.points::<BITS>(rows[r], start, &mut points[r]);
-                        zeros[r] = points.wrapping_sub(start);
-                    }
+                for r in 0..ROWS {
+                    let points = weights.points::<BITS>(rows[r], start, &mut points[r]);
+                    zeros[r] = points.wrapping_sub(start);
                 }
                 let blocks = Blocks {
                     bytes: rows
@@ -149,7 +144,7 @@ impl Part<'_> {
                 };
                 for block in start..end {
                     // SAFETY: the rows and A have this block, by the assertions.
-                    unsafe { blocks.add::<S, BITS, ZEROS>(s, block, &mut totals) }
+                    unsafe { blocks.add::<S, BITS>(s, block, &mut totals) }
                 }
             }
             for (place, total) in places.into_iter().zip(totals) {
@@ -184,12 +179,7 @@ impl Blocks {
     /// # Safety
     /// The rows and A have the block, the rows their scales and zero points, too.
     #[inline(always)]
-    unsafe fn add<S: Simd, const BITS: usize, const ZEROS: bool>(
-        self,
-        s: S,
-        block: usize,
-        totals: &mut [S::V; ROWS],
-    ) {
+    unsafe fn add<S: Simd, const BITS: usize>(self, s: S, block: usize, totals: &mut [S::V; ROWS]) {
         let size = self.block * BITS / 8;
         let bytes = self.bytes.map(|bytes| bytes.wrapping_add(block * size));
         let scales = self.scales.map(|scales| scales.wrapping_add(block));
@@ -202,10 +192,7 @@ impl Blocks {
         // SAFETY: blocks are multiples of the lanes, and the contract is the same.
         unsafe {
             let sums = s.load(self.sums.add(block * S::LANES));
-            let part = |r: usize| match ZEROS {
-                true => s.mul(sums, s.splat(-*self.zeros[r].wrapping_add(block))),
-                false => s.mul(sums, s.splat(-f32::from(1u8 << (BITS - 1)))),
-            };
+            let part = |r: usize| s.mul(sums, s.splat(-*self.zeros[r].wrapping_add(block)));
             // By hand: a loop is not always unrolled, and its sums are in memory then.
             let [mut p0, mut p1, mut p2, mut p3] = [part(0), part(1), part(2), part(3)];
             for at in (0..self.block).step_by(S::LANES) {

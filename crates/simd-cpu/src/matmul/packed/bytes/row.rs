@@ -3,7 +3,7 @@
 use kilim_core::Result;
 use kilim_host::{CpuRun, by};
 
-use super::super::{AHEAD, ROWS, SCALES_AHEAD, SPAN, Weights, Zeros, spaced};
+use super::super::{AHEAD, BLOCK, ROWS, SCALES_AHEAD, SPAN, Weights, Zeros, spaced};
 use super::round::Rounded;
 use crate::isa::{ByteTask, Bytes, Isa, Simd};
 
@@ -68,7 +68,8 @@ impl ByteTask for Part<'_> {
 impl Part<'_> {
     #[inline(always)]
     fn of_bits<B: Bytes, const BITS: usize, const ZEROS: bool>(self, b: B) -> Result<()> {
-        match self.weights.plan.bytes >= B::LEN {
+        // The smallest block may be a vector: the other way is not compiled then.
+        match BLOCK * BITS / 8 >= B::LEN || self.weights.plan.bytes >= B::LEN {
             true => self.of_blocks::<B, BITS, ZEROS, true>(b),
             false => self.of_blocks::<B, BITS, ZEROS, false>(b),
         }
@@ -118,7 +119,8 @@ impl Part<'_> {
                     // SAFETY: the rows have this vector, and A has, by the assertions.
                     unsafe { vectors.add::<B, BITS, ZEROS, ALONE, true>(b, v, &mut totals) }
                 }
-                if whole < end {
+                // Blocks are powers of two: a row of blocks as large as vectors is whole vectors.
+                if !ALONE && whole < end {
                     // SAFETY: as above; the rows end within the vector.
                     unsafe { vectors.add::<B, BITS, ZEROS, false, false>(b, whole, &mut totals) }
                 }
