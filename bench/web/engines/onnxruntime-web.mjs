@@ -36,7 +36,7 @@ function caches({ num_hidden_layers, num_key_value_heads: heads, head_size: size
   ).flat();
 }
 
-/** Those of a model by itself, by the names that exporters give them. */
+/** The caches of a model by itself, by the names that exporters give them. */
 const named = (session) =>
   session.inputMetadata
     .filter(({ name }) => name.startsWith('past_key_values.'))

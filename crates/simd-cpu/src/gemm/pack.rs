@@ -141,6 +141,10 @@ pub(crate) fn append(
     }
 }
 
+/// Elements of the source that are read at a time, unless a row or the panels of all threads have more. Who builds reads them, since a file may be its own
+/// alone, and all threads pack them.
+const TOGETHER: usize = 1 << 18;
+
 fn append_of<T: Packable>(
     cpu: &CpuRun,
     panels: Panels,
@@ -159,25 +163,30 @@ fn append_of<T: Packable>(
         constant.read_on(cpu)?;
     }
     let to = Shared::new(&mut packed.spare::<T>()[..size]);
-    cpu.split(panels.count(), panels.cost(k), |some, cpu| {
-        let mut room = Vec::new();
-        for (first, width) in panels.each().skip(some.start).take(some.len()) {
-            let used = width.min(panels.n - first);
-            let from = start + first * matrix.column_stride;
-            let source = constant.run::<T>(cpu, from..from + matrix.extent(used), &mut room)?;
-            // SAFETY: panels are disjoint, and each is packed once.
-            let to = unsafe { to.part(first * k, width * k) };
-            matrix.write_panel(source, used, width, to);
-        }
-        Ok(())
-    })?;
+    let mut room = Vec::new();
+    let together = (TOGETHER / panels.cost(k).max(1)).max(cpu.threads());
+    for group in (0..panels.count()).step_by(together) {
+        let count = together.min(panels.count() - group);
+        let wide = panels.vectors * panels.lanes;
+        let columns = group * wide..panels.n.min((group + count) * wide);
+        let from = start + columns.start * matrix.column_stride;
+        let read = from..from + matrix.extent(columns.len());
+        let source = constant.run::<T>(cpu, read, &mut room)?;
+        cpu.split(count, panels.cost(k), |some, _| {
+            for (first, width) in panels.each().skip(group + some.start).take(some.len()) {
+                let used = width.min(panels.n - first);
+                // SAFETY: panels are disjoint, and each is packed once.
+                let to = unsafe { to.part(first * k, width * k) };
+                let from = (first - columns.start) * matrix.column_stride;
+                matrix.write_panel(&source[from..], used, width, to);
+            }
+            Ok(())
+        })?;
+    }
     // SAFETY: all panels were written.
     unsafe { packed.assume_init(size * size_of::<T>()) }
     Ok(())
 }
-
-/// Elements that [`append_rows`] has of the source at a time, unless a row has more.
-const ROWS_TOGETHER: usize = 1 << 18;
 
 /// Does the work of [`append`] on a matrix that lies row by row: every panel has elements of each row, so that all panels are written
 /// together, and the source need not be in memory as a whole.
@@ -192,28 +201,30 @@ fn append_rows<T: Packable>(
     let (k, step) = (matrix.k(), matrix.rows.step);
     let size = panels.elements(k);
     let to = Shared::new(&mut packed.spare::<T>()[..size]);
-    let together = (ROWS_TOGETHER / step).min(k / cpu.threads());
-    let together = (together / ROW_BLOCK).max(1) * ROW_BLOCK;
-    let cost = together.saturating_mul(panels.width());
-    cpu.split(k.div_ceil(together), cost, |blocks, cpu| {
-        let mut room = Vec::new();
-        for row in blocks.map(|block| block * together) {
-            let count = together.min(k - row);
-            let rows = Matrix {
-                rows: RowStarts::even(count, step),
-                ..matrix
-            };
-            let from = start + row * step;
-            let source = constant.run::<T>(cpu, from..from + rows.extent(panels.n), &mut room)?;
+    let together = (TOGETHER / step / ROW_BLOCK).max(1) * ROW_BLOCK;
+    let cost = ROW_BLOCK.saturating_mul(panels.width());
+    let rows = |count: usize| Matrix {
+        rows: RowStarts::even(count, step),
+        ..matrix
+    };
+    let mut room = Vec::new();
+    for group in (0..k).step_by(together) {
+        let count = together.min(k - group);
+        let from = start + group * step;
+        let read = from..from + rows(count).extent(panels.n);
+        let source = constant.run::<T>(cpu, read, &mut room)?;
+        cpu.split(count.div_ceil(ROW_BLOCK), cost, |blocks, _| {
+            let behind = blocks.start * ROW_BLOCK;
+            let count = count.min(blocks.end * ROW_BLOCK) - behind;
             for (first, width) in panels.each() {
                 let used = width.min(panels.n - first);
                 // SAFETY: panels are disjoint, rows of a panel are, too, and each is packed once.
-                let to = unsafe { to.part(first * k + row * width, count * width) };
-                rows.write_panel(&source[first..], used, width, to);
+                let to = unsafe { to.part(first * k + (group + behind) * width, count * width) };
+                rows(count).write_panel(&source[behind * step + first..], used, width, to);
             }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        })?;
+    }
     // SAFETY: all rows of every panel were written.
     unsafe { packed.assume_init(size * size_of::<T>()) }
     Ok(())

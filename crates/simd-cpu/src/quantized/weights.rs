@@ -23,7 +23,7 @@ pub(super) enum Order {
 /// Weights of bytes, and their zero points.
 #[derive(Debug)]
 pub(super) struct Weights {
-    /// As unsigned bytes.
+    /// Bytes of the weights, taken for unsigned ones.
     value: Tensor,
     order: Order,
     depth: usize,

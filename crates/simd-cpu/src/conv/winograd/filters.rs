@@ -34,19 +34,14 @@ pub(crate) fn pack_weights<const IN: usize>(
     let to = Shared::new(&mut packed.spare::<f32>()[..IN * IN * point]);
     // A transformation takes about as long as its results and as many more.
     let cost = 2 * IN * IN * panels.cost(CHANNELS);
-    let blocks = c.div_ceil(CHANNELS);
-    cpu.split(panels.count() * blocks, cost, |some, cpu| {
-        let mut filters = vec_of(0.0, 9 * CHANNELS * widest)?;
-        let mut room = Vec::new();
-        for (panel, (first, width)) in panels.each().enumerate() {
-            let own = |block: usize| block.saturating_sub(panel * blocks).min(blocks);
-            let own = own(some.start)..own(some.end);
-            if own.is_empty() {
-                continue;
-            }
-            let used = width.min(m - first);
-            let weights = weights.run(cpu, first * c * 9..(first + used) * c * 9, &mut room)?;
-            for channel in own.map(|block| block * CHANNELS) {
+    let mut room = Vec::new();
+    for (first, width) in panels.each() {
+        let used = width.min(m - first);
+        // Read here, since a file may be this thread's alone.
+        let weights = weights.run(cpu, first * c * 9..(first + used) * c * 9, &mut room)?;
+        cpu.split(c.div_ceil(CHANNELS), cost, |blocks, cpu| {
+            let mut filters = vec_of(0.0, 9 * CHANNELS * widest)?;
+            for channel in blocks.map(|block| block * CHANNELS) {
                 let rows = CHANNELS.min(c - channel);
                 let taps = Matrix {
                     rows: RowStarts::even(9 * rows, 1),
@@ -58,9 +53,9 @@ pub(crate) fn pack_weights<const IN: usize>(
                 let first = first * c + channel * width;
                 transform_filters::<IN>(isa, filters, width, (to, first), point);
             }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        })?;
+    }
     // SAFETY: at each point all rows of all panels were written.
     unsafe { packed.assume_init(size) }
     Ok(packed)

@@ -76,7 +76,7 @@ impl Task for Place<'_> {
         }
         let blocks = self.a.chunks_exact_mut(self.block);
         for (a, sums) in blocks.zip(self.sums.chunks_exact_mut(S::LANES)) {
-            // SAFETY: blocks are multiples of the lanes, of which there are at most 16.
+            // SAFETY: blocks are multiples of the lanes, and no vector has more than 16.
             unsafe {
                 let places = s.load(places.as_ptr());
                 let mut sum = s.splat(0.0);

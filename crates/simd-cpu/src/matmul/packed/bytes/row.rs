@@ -121,7 +121,7 @@ impl Part<'_> {
                 }
                 // Blocks are powers of two: a row of blocks as large as vectors is whole vectors.
                 if !ALONE && whole < end {
-                    // SAFETY: as above; the rows end within the vector.
+                    // SAFETY: the rows end within this vector, and A has all of it, by the assertions.
                     unsafe { vectors.add::<B, BITS, ZEROS, false, false>(b, whole, &mut totals) }
                 }
             }
