@@ -157,6 +157,9 @@ fn append_of<T: Packable>(
         return append_rows::<T>(cpu, panels, matrix, constant, start, packed);
     }
     let k = matrix.k();
+    if k == 0 {
+        return Ok(());
+    }
     let size = panels.elements(k);
     if matrix.column_bound() > matrix.column_stride {
         // Every panel reads all of the source.
