@@ -47,7 +47,7 @@ const COLUMNS =
 const HEAD = {
   web: ["Ratio and difference are to the model's first engine; the difference is the largest, in parts of the output's largest number."],
   decode: [
-    'Samples are of ten words. Ratios are to the first engine. Memory is of a browser behind the prompt, less what it had before the load.',
+    'Samples are of ten words or more. Ratios are to the first engine. Memory is of a browser behind the prompt, less what it had before the load.',
   ],
   native: ["A sample is the median of one process; the ratio is to the model's first engine."],
 };

@@ -46,10 +46,10 @@ import type { WireKept } from './values.js';
 import type { Verification } from './verify.js';
 import { wired } from './wired.js';
 
-/** What a load needs beside what its files show. */
 /** Milliseconds within which further words are made for the answer with the first one: a message takes about half of one. */
 const TOGETHER = 2;
 
+/** What a load needs beside what its files show. */
 const kindsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}, brought?: Brought): Kind[] => [
   ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
   // What makes the spectrum.
