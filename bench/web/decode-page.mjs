@@ -4,7 +4,8 @@ let decoder;
 let prompts = 0;
 
 globalThis.bench = {
-  /** The milliseconds from nothing of the engine to a model that is ready. Its files are at hand: the network is left out. */
+  /** The milliseconds from nothing of the engine to a model that is ready. Its files are at hand: the network is left out.
+   * `alone` is the name of a model without settings beside it. */
   async load(engine, where, alone) {
     const file = async (name) => new Uint8Array(await (await fetch(`../../folder/${name}`)).arrayBuffer());
     const genai = alone ? undefined : await (await fetch('../../folder/genai_config.json')).text();

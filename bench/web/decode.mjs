@@ -1,7 +1,7 @@
 // Times how engines go on with a text in one Chromium, in turns. `cargo xtask bench decode` calls it:
 //   node bench/web/decode.mjs --model MODEL --kilim www/dist/kilim --out RECORD.json
-// MODEL is a folder of onnxruntime-genai's builder, or a decoder with growing caches in one file. For each place and each length of a prompt: loads, each in a browser context of its own;
-// the prompt, some times; then words behind it, ten at a time or more.
+// MODEL is a folder of onnxruntime-genai's builder, or a decoder with growing caches in one file. For each place and each length of a
+// prompt: loads, each in a browser context of its own; the prompt, some times; then words behind it, ten at a time or more.
 import { basename, dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';

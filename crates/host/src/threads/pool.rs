@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 #[cfg(not(target_family = "wasm"))]
 const AWAKE: Duration = Duration::from_micros(60);
 
-/// Operations that threads must have missed before they are woken: about ten microseconds of work. To wake one takes as long as that, and
-/// in a page twice as long.
+/// Operations that threads must have missed before they are woken: about ten microseconds of work. It takes longer until a thread that was woken
+/// comes.
 const WAKE: usize = 1 << 15;
 
 /// Turns of a loop that waits before it lets another thread have the core.
@@ -357,20 +357,28 @@ mod tests {
 
     #[test]
     fn threads_that_have_missed_enough_are_woken() {
-        let pool = Pool::new();
-        let missed = |pool: &Pool| lock(&pool.queue).missed;
-        for (share, left) in [
-            (WAKE / 4, WAKE / 4),
-            (WAKE / 4, WAKE / 2),
-            (WAKE / 2, WAKE / 2),
-        ] {
-            pool.run(2, share, &|_| {});
-            assert_eq!(missed(&pool), left);
+        let pool: &'static Pool = Box::leak(Box::new(Pool::new()));
+        pool.grow(1);
+        while lock(&pool.queue).sleeping == 0 {
+            thread::yield_now();
         }
-        pool.run(3, WAKE / 8, &|_| {});
-        assert_eq!(missed(&pool), WAKE / 2 + WAKE / 4);
-        pool.run(1, WAKE / 8, &|_| {});
-        assert_eq!(missed(&pool), 0);
+        let came = AtomicBool::new(false);
+        for missed in [WAKE / 4, WAKE / 2, WAKE / 4 * 3] {
+            pool.run(2, WAKE / 4, &|number| {
+                came.fetch_or(number > 0, Ordering::Relaxed);
+            });
+            assert_eq!(lock(&pool.queue).missed, missed);
+        }
+        assert!(!came.load(Ordering::Relaxed), "it was woken for little");
+        pool.run(2, WAKE / 4, &|number| {
+            came.fetch_or(number > 0, Ordering::Relaxed);
+            let begun = Instant::now();
+            while !came.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(20) {
+                thread::yield_now();
+            }
+        });
+        assert!(came.into_inner());
+        assert_eq!(lock(&pool.queue).missed, 0);
     }
 
     #[test]

@@ -29,8 +29,8 @@ const MANY_ROWS: usize = 4;
 /// Rows of weights that are multiplied with a row of A together: their sums hide each other's latency.
 const ROWS: usize = 4;
 
-/// The first of `count` rows together with others as far behind each other as they can be, then the next of each: machines look
-/// ahead in long stretches of memory, and neighbouring rows are short ones. Where a part has no more rows, it is the last.
+/// Numbers of rows below `count` that are multiplied together: one of each quarter of them, from its first row to its last. Each quarter is a long stretch of
+/// memory, in which machines look ahead; a row is too short for that. Where a quarter has fewer rows, the last of all stands in.
 fn spaced(count: usize) -> impl Iterator<Item = [usize; ROWS]> {
     let each = count.div_ceil(ROWS);
     (0..each).map(move |i| from_fn(|r| (r * each + i).min(count - 1)))
