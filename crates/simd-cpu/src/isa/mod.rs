@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 pub(crate) use bytes::{ByteTask, Bytes};
-pub(crate) use integers::{Fours, IntegerTask, Integers, Rescale};
+pub(crate) use integers::{Fours, IntegerTask, Integers, RESULTS, Rescale, Round};
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 pub(crate) use portable::turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

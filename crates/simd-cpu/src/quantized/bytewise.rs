@@ -80,6 +80,16 @@ impl Bytewise {
         }))
     }
 
+    /// The same with nothing taken off the weights, of which each is the sum of this many bytes. `None` where two are too
+    /// few.
+    pub(super) fn in_parts(self) -> Option<(Bytewise, usize)> {
+        let two = [i8::MIN, i8::MAX].map(|limit| 2 * i16::from(limit));
+        let [low, high] = self.survey.range();
+        let parts = if self.shift == 0 { 1 } else { 2 };
+        let whole = Bytewise { shift: 0, ..self };
+        (low >= two[0] && high <= two[1]).then_some((whole, parts))
+    }
+
     /// Whether data are multiplied as they come.
     pub(super) fn takes_data(&self) -> bool {
         self.turn == 0

@@ -10,7 +10,7 @@ use kilim_core::ops::{Conv, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
 use super::bytewise::{Bytewise, form};
-use super::depthwise::{self, Pixels};
+use super::depthwise::{self, Depthwise, Rows};
 use super::finish::Finish;
 use super::product::{Form, Panels, Product, Run, multiply};
 use super::weights::{Columns, Order};
@@ -114,25 +114,6 @@ impl Plan {
         }
         Ok(bytes)
     }
-
-    /// The weights as `[taps, width]`.
-    fn pack_depthwise(&self, cpu: &CpuRun, isa: Isa) -> Result<AlignedBytes> {
-        let mut room = Vec::new();
-        let known = self.terms.weights.read(cpu, &mut room)?;
-        let (taps, width) = (self.shape.taps(), depthwise::width(isa, self.shape.m));
-        let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<i32>())?;
-        let to: &mut [i32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        cpu.pieces(taps * self.shape.m, 2, |piece| {
-            for i in piece {
-                let (channel, tap) = (i / taps, i % taps);
-                // The second of the pair is zero.
-                let number = known.number(channel, tap);
-                to[tap * width + channel] = i32::from(number) & 0xffff;
-            }
-            Ok(())
-        })?;
-        Ok(bytes)
-    }
 }
 
 pub(super) fn kernel(
@@ -142,28 +123,39 @@ pub(super) fn kernel(
     isa: Isa,
 ) -> Result<Box<dyn Kernel>> {
     let plan = plan.ok_or_else(|| unsupported("an integer convolution of this kind"))?;
-    let (w, depthwise) = (plan.shape.window, plan.is_depthwise());
+    let w = plan.shape.window;
     let width = reach(&w.x);
     let runs = plan.runs(build, width)?;
-    let lanes = isa.integer_sizes().0;
-    let bytewise = match depthwise {
-        true => None,
-        false => Bytewise::of(node, build, isa, &plan.terms, plan.shape.m)?,
+    let whole = Bytewise::of(node, build, isa, &plan.terms, plan.shape.m)?;
+    let (bytewise, depthwise) = match plan.is_depthwise() {
+        true => {
+            let (bytewise, parts) = whole.and_then(Bytewise::in_parts).unzip();
+            let form = form(bytewise.as_ref());
+            let depthwise = Depthwise::new(w, form, parts.unwrap_or(1), build)?;
+            (bytewise, Some(depthwise))
+        }
+        false => (whole, None),
     };
     let form = form(bytewise.as_ref());
     let shift = bytewise.as_ref().map_or(0, |b| b.shift);
     let key = PackKey {
-        kind: "integer convolution",
+        kind: match &depthwise {
+            Some(_) => "integer depthwise convolution",
+            None => "integer convolution",
+        },
         parameters: [
-            lanes,
+            isa.integer_sizes().0,
             plan.shape.groups,
-            if depthwise { 0 } else { form.group() },
+            form.group(),
             plan.terms.weights.name(),
         ],
     };
-    let packed = build.pack(node, plan.terms.place, key, |cpu| match depthwise {
-        true => plan.pack_depthwise(cpu, isa),
-        false => plan.pack_dense(cpu, isa, form, shift, &runs),
+    let packed = build.pack(node, plan.terms.place, key, |cpu| match &depthwise {
+        Some(depthwise) => {
+            let mut room = Vec::new();
+            depthwise.pack(cpu, isa, &plan.terms.weights.read(cpu, &mut room)?)
+        }
+        None => plan.pack_dense(cpu, isa, form, shift, &runs),
     })?;
     let Terms {
         bias, data, finish, ..
@@ -183,11 +175,14 @@ pub(super) fn kernel(
         let (y, x) = (pixel / w.x.output, pixel % w.x.output);
         ((y * w.y.stride * width + x * w.x.stride) * w.channels) as u32
     };
-    let starts = build.table((0..strip_rows * w.x.output).map(start), 4)?;
+    let pixels = match depthwise {
+        Some(_) => 0,
+        None => strip_rows * w.x.output,
+    };
+    let starts = build.table((0..pixels).map(start), 4)?;
     let strips = w.y.output.div_ceil(strip_rows);
     Ok(Box::new(Convolution {
         isa,
-        taps: build.table(runs.iter().map(|r| r.offset), 1)?,
         runs,
         starts,
         width,
@@ -220,12 +215,10 @@ struct Convolution {
     bias: Vec<i32>,
     data: Data,
     finish: Finish,
-    depthwise: bool,
+    depthwise: Option<Depthwise>,
     bytewise: Option<Bytewise>,
     runs: Table<Run>,
-    /// Where the runs begin.
-    taps: Table<usize>,
-    /// Where the window of each pixel of a strip begins.
+    /// Where the window of each pixel of a strip begins, unless it is taken apart.
     starts: Table<u32>,
     /// Pixels of a row of a strip of the input.
     width: usize,
@@ -236,8 +229,8 @@ struct Convolution {
 }
 
 impl Convolution {
-    /// Elements, in `i32`, of a strip of the input, of what is added to its columns and rows, and of its sums.
-    fn sizes(&self) -> [usize; 4] {
+    /// Elements, in `i32`, of a strip of the input, of what is added to its columns and rows, of lines, and of its sums.
+    fn sizes(&self) -> [usize; 5] {
         let w = &self.shape.window;
         let rows = (self.strip_rows - 1) * w.y.stride + w.y.extent();
         let input = (rows * self.width * w.channels + SLACK) * form(self.bytewise.as_ref()).size();
@@ -250,6 +243,7 @@ impl Convolution {
             input.div_ceil(size_of::<i32>()),
             columns,
             rows,
+            self.depthwise.as_ref().map_or(0, Depthwise::room),
             pixels * self.shape.m,
         ]
     }
@@ -324,42 +318,37 @@ impl Convolution {
         }
     }
 
-    /// The sums of the pixels whose strip is `input`, with room for what is added to columns and rows.
+    /// The sums of the pixels whose strip is `input`, with room for what is added to columns and rows, and for lines.
     fn sums(
         &self,
         cpu: &CpuRun,
         zero: i16,
         input: &[u8],
-        [columns, row_bias]: [&mut [i32]; 2],
+        [columns, row_bias, lines]: [&mut [i32]; 3],
         sums: &mut [i32],
     ) -> Result<()> {
         let (s, form) = (&self.shape, form(self.bytewise.as_ref()));
+        let mut bias = self.bias.as_slice();
+        if let Some(bytewise) = &self.bytewise {
+            bytewise.column_bias(bias, zero, columns);
+            bias = columns;
+        }
+        if let Some(depthwise) = &self.depthwise {
+            let rows = Rows {
+                input,
+                weights: bytemuck::cast_slice(self.packed.as_slice()),
+                bias,
+                lines,
+                sums,
+            };
+            return depthwise.compute(cpu, self.isa, rows);
+        }
         let starts = &self.starts[..sums.len() / s.m];
         let last = starts.last().map_or(0, |&s| s as usize);
         // A tap of all groups takes all channels of its pixel.
         let reach = (self.runs.last()).map_or(0, |r| r.offset + r.len.max(s.window.channels));
         let room = input.len() / form.size();
         assert!(last + reach + SLACK / 2 <= room && sums.len() == starts.len() * s.m);
-        if self.depthwise {
-            let weights: &[i32] = bytemuck::cast_slice(self.packed.as_slice());
-            let pixels = Pixels {
-                input: input.as_ptr().cast(),
-                starts,
-                taps: &self.taps,
-                weights: weights.as_ptr(),
-                bias: self.bias.as_ptr(),
-                channels: s.m,
-                output: sums.as_mut_ptr(),
-            };
-            // SAFETY: the last tap of the last pixel and the slack behind it are in the strip, as
-            // was found above; the weights were packed for this.
-            return unsafe { depthwise::compute(cpu, self.isa, &pixels) };
-        }
-        let mut bias = self.bias.as_slice();
-        if let Some(bytewise) = &self.bytewise {
-            bytewise.column_bias(bias, zero, columns);
-            bias = columns;
-        }
         let (c, m) = (s.group_channels(), s.group_outputs());
         let size = Panels::new(self.isa, form, m).bytes(&self.runs);
         let row_bias = match row_bias {
@@ -436,7 +425,10 @@ impl Kernel for Convolution {
         let output = Shared::new(io.output_bytes(0));
         let scratch = io.thread_scratch::<i32>(sizes.iter().sum());
         let strips = self.strips * w.batch;
-        let depth: usize = self.runs.iter().map(|r| r.len).sum();
+        let depth = match &self.depthwise {
+            Some(depthwise) => depthwise.depth(),
+            None => self.runs.iter().map(|r| r.len).sum(),
+        };
         let sums = self.strip_rows * w.x.output * self.shape.m;
         // What becomes of a vector of sums takes two operations.
         let cost = self.isa.cost(sums.saturating_mul(depth)) + 2 * sums / self.isa.lanes();
@@ -444,7 +436,8 @@ impl Kernel for Convolution {
             .rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
                 let (strip, rest) = scratch.split_at_mut(sizes[0]);
                 let (columns, rest) = rest.split_at_mut(sizes[1]);
-                let (row_bias, sums) = rest.split_at_mut(sizes[2]);
+                let (row_bias, rest) = rest.split_at_mut(sizes[2]);
+                let (lines, sums) = rest.split_at_mut(sizes[3]);
                 for index in piece {
                     let (image, first) =
                         (index / self.strips, index % self.strips * self.strip_rows);
@@ -453,7 +446,8 @@ impl Kernel for Convolution {
                     let from = &x[image * w.image()..][..w.image()];
                     self.strip(cpu, from, [first, rows], zero, strip)?;
                     let input = bytemuck::cast_slice(strip);
-                    self.sums(cpu, zero, input, [columns, row_bias], sums)?;
+                    let room = [&mut *columns, &mut *row_bias, &mut *lines];
+                    self.sums(cpu, zero, input, room, sums)?;
                     cpu.spend(4 * sums.len())?;
                     self.store(sums, image, first, output);
                 }

@@ -8,7 +8,7 @@ use kilim_host::Io;
 
 use super::product::Real;
 use super::steps::Steps;
-use crate::isa::{IntegerTask, Integers, Isa, Rescale};
+use crate::isa::{IntegerTask, Integers, Isa, RESULTS, Rescale, Round};
 
 /// What becomes of a sum of each channel.
 #[derive(Clone, Debug)]
@@ -16,11 +16,38 @@ pub(super) enum Finish {
     /// The sum is the output, in `int32`.
     Sum,
     /// Scaled in `float32` and rounded.
-    Real { factors: Vec<f32>, steps: Steps },
+    Real(Rounded),
     /// Scaled in fixed point.
     Fixed(Fixed),
     /// Scaled in `float32`, and with a bias.
     Floats(Floats),
+}
+
+/// A factor for each channel, and the integers of results.
+#[derive(Clone, Debug)]
+pub(super) struct Rounded {
+    /// As many as [`Round`] takes.
+    factors: Vec<f32>,
+    zero: i16,
+    range: [i16; 2],
+    finite: bool,
+}
+
+impl Rounded {
+    /// Results that are bytes, as their zero point and their range are.
+    pub(super) fn new(factors: Vec<f32>, zero: i16, range: [i16; 2]) -> Rounded {
+        let many = factors.len() + RESULTS - 1;
+        Rounded {
+            finite: factors.iter().all(|f| f.is_finite()),
+            factors: factors.into_iter().cycle().take(many).collect(),
+            zero,
+            range,
+        }
+    }
+
+    fn steps(&self) -> Steps {
+        Steps::new(self.zero.into(), self.range.map(i32::from))
+    }
 }
 
 /// Scales and a bias of an output in `float32`, by their inputs.
@@ -109,7 +136,7 @@ impl Fixed {
                 right: scales().map(|s| (1 << 31) >> s.right).collect(),
             },
         };
-        let several = channels + Rescale::BLOCK - 1;
+        let several = channels + RESULTS - 1;
         let multipliers = scales().map(|s| s.multiplier).cycle();
         Fixed {
             multipliers: multipliers.take(several).collect(),
@@ -166,13 +193,14 @@ impl Finish {
 
     /// [`Finish::apply`] where results are bytes, and these; the sums are lost.
     pub(super) fn bytes(&self, isa: Isa, channels: usize, sums: &mut [i32], to: &mut [u8]) {
-        if let Finish::Fixed(fixed) = self
-            && let Some(by) = fixed.rescale(channels)
-        {
-            let (sums, to) = (&*sums, &mut *to);
-            if isa.dispatch_integers(ToBytes { by, sums, to }) {
-                return;
-            }
+        let task = ToBytes {
+            finish: self,
+            channels,
+            sums: &*sums,
+            to: &mut *to,
+        };
+        if isa.dispatch_integers(task) {
+            return;
         }
         self.apply(isa, channels, sums);
         to.iter_mut()
@@ -182,17 +210,51 @@ impl Finish {
 }
 
 struct ToBytes<'a> {
-    by: Rescale<'a>,
+    finish: &'a Finish,
+    channels: usize,
     sums: &'a [i32],
     to: &'a mut [u8],
 }
 
 impl IntegerTask for ToBytes<'_> {
+    /// Whether it was done.
     type Output = bool;
 
     #[inline(always)]
     fn run<P: Integers>(self, p: P) -> bool {
-        p.rescale(&self.by, self.sums, self.to)
+        let ToBytes {
+            finish,
+            channels,
+            sums,
+            to,
+        } = self;
+        match finish {
+            Finish::Real(rounded) => {
+                let by = Round {
+                    channels,
+                    factors: &rounded.factors,
+                    zero: rounded.zero,
+                    range: rounded.range,
+                };
+                if rounded.finite && p.round(&by, sums, to) {
+                    return true;
+                }
+                // Written without vectors: the compiler makes them for each instruction set.
+                let steps = rounded.steps();
+                let rows = sums.chunks_exact(channels);
+                for (sums, to) in rows.zip(to.chunks_exact_mut(channels)) {
+                    for ((to, &sum), factor) in to.iter_mut().zip(sums).zip(&rounded.factors) {
+                        *to = steps.nearest(sum as f32 * factor) as u8;
+                    }
+                }
+                true
+            }
+            Finish::Fixed(fixed) => match fixed.rescale(channels) {
+                Some(by) => p.rescale(&by, sums, to),
+                None => false,
+            },
+            Finish::Sum | Finish::Floats(_) => false,
+        }
     }
 }
 
@@ -211,9 +273,10 @@ impl IntegerTask for Apply<'_> {
         let rows = self.sums.chunks_exact_mut(self.channels);
         match self.finish {
             Finish::Sum | Finish::Floats(_) => {}
-            Finish::Real { factors, steps } => {
+            Finish::Real(rounded) => {
+                let steps = rounded.steps();
                 for row in rows {
-                    for (sum, factor) in row.iter_mut().zip(factors) {
+                    for (sum, factor) in row.iter_mut().zip(&rounded.factors) {
                         *sum = steps.nearest(*sum as f32 * factor);
                     }
                 }

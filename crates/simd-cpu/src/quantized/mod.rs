@@ -27,8 +27,7 @@ use kilim_core::ops::{
     TableLookup, clamped_range,
 };
 
-use self::finish::{Finish, Fixed, Floats};
-use self::steps::Steps;
+use self::finish::{Finish, Fixed, Floats, Rounded};
 use self::weights::{Order, Weights};
 use super::isa::{IntegerTask, Integers, Isa};
 use kilim_host::Io;
@@ -190,15 +189,12 @@ impl Places {
             scale: y[0],
             zero: zero[0],
         };
-        Some(Finish::Real {
-            factors: (0..channels)
-                .map(|i| x[0] * w[i % w.len()] / y[0])
-                .collect(),
-            steps: Steps::new(
-                zero[0] as i32,
-                clamped_range(output, activation, result)?.map(|r| r as i32),
-            ),
-        })
+        let factors = (0..channels).map(|i| x[0] * w[i % w.len()] / y[0]);
+        Some(Finish::Real(Rounded::new(
+            factors.collect(),
+            zero[0] as i16,
+            clamped_range(output, activation, result)?.map(|r| r as i16),
+        )))
     }
 
     /// The bias for `channels`, if there is one; `None` where it is not known.

@@ -190,15 +190,19 @@ fn convolve(signed_data: bool, unsigned_weights: bool) {
         false => tensor(shape, v),
     };
     let zw = if unsigned_weights { 101u8 } else { 0 };
-    for (channels_last, groups, c, m, padded) in [
-        (false, 1, 3, 10, 1),
-        (true, 1, 8, 9, 0),
-        (false, 12, 12, 12, 1),
-        (true, 2, 6, 4, 1),
-        (false, 1, 1, 1, 1),
+    for (channels_last, groups, c, m, padded, [k, stride, dilation]) in [
+        (false, 1, 3, 10, 1, [3, 1, 1]),
+        (true, 1, 8, 9, 0, [3, 1, 1]),
+        (false, 12, 12, 12, 1, [3, 1, 1]),
+        (true, 33, 33, 33, 2, [5, 2, 1]),
+        (true, 16, 16, 16, 2, [3, 1, 2]),
+        (true, 7, 7, 7, 0, [1, 1, 1]),
+        (true, 2, 6, 4, 1, [3, 1, 1]),
+        (false, 1, 1, 1, 1, [3, 1, 1]),
     ] {
-        let (h, w, k) = (7, 9, 3);
-        let (oh, ow) = (h + 2 * padded - 2, w + 2 * padded - 2);
+        let (h, w) = (7, 9);
+        let out = |size: usize| (size + 2 * padded - (k - 1) * dilation - 1) / stride + 1;
+        let (oh, ow) = (out(h), out(w));
         let x = bytes(2 * h * w * c, 1);
         let weights = bytes(m * c / groups * k * k, 2);
         let bias: Vec<i32> = (0..m as i32).map(|i| i * 1000 - 3000).collect();
@@ -219,8 +223,8 @@ fn convolve(signed_data: bool, unsigned_weights: bool) {
             for (ky, kx, ch) in (0..k * k * c / groups)
                 .map(|t| (t / (k * c / groups), t / (c / groups) % k, t % (c / groups)))
             {
-                let y = (oy + ky).wrapping_sub(padded);
-                let xx = (ox + kx).wrapping_sub(padded);
+                let y = (oy * stride + ky * dilation).wrapping_sub(padded);
+                let xx = (ox * stride + kx * dilation).wrapping_sub(padded);
                 if y < h && xx < w {
                     let v = x[at(n, y, xx, o / (m / groups) * (c / groups) + ch)];
                     let weight = weights[((o * (c / groups) + ch) * k + ky) * k + kx];
@@ -245,8 +249,8 @@ fn convolve(signed_data: bool, unsigned_weights: bool) {
         };
         let op = QLinearConv {
             conv: Conv {
-                strides: vec![1; 2],
-                dilations: vec![1; 2],
+                strides: vec![stride; 2],
+                dilations: vec![dilation; 2],
                 padding: Padding::Explicit(vec![padded; 4]),
                 groups,
                 channels_last,

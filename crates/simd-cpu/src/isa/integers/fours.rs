@@ -1,5 +1,7 @@
 //! Products of four bytes with four others, added to a sum in one instruction: twice as many as of pairs of `i16`.
 
+use std::array::from_fn;
+
 use super::{IntegerTask, Integers, Isa, Kind};
 
 /// An instruction set that multiplies bytes in fours, exactly: data, by which [`Fours::signed_data`] says what they are, by
@@ -84,6 +86,16 @@ impl Fours {
     }
 }
 
+/// Lays the bytes of four rows side by side.
+#[inline(always)]
+pub(super) fn weave_bytes([a, b, c, d]: [&[u8]; 4], to: &mut [i32]) {
+    let to: &mut [[u8; 4]] = bytemuck::cast_slice_mut(to);
+    let rows = a.iter().zip(b).zip(c).zip(d);
+    for (to, (((&a, &b), &c), &d)) in to.iter_mut().zip(rows) {
+        *to = [a, b, c, d];
+    }
+}
+
 /// The token of an instruction set whose products are those of bytes.
 #[derive(Clone, Copy)]
 pub(super) struct InFours<I>(I);
@@ -103,6 +115,12 @@ pub(super) trait DotFours: Integers {
     /// `sum` and four products each of bytes of `a`, which are data, and `b`, which are weights. `token` says that the
     /// machine has them.
     fn dot_fours(token: InFours<Self>, a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
+
+    /// [`Integers::weave`] of bytes.
+    #[inline(always)]
+    fn weave_fours(rows: [&[u8]; 4], to: &mut [i32]) {
+        weave_bytes(rows, to);
+    }
 }
 
 impl<I: DotFours> Integers for InFours<I> {
@@ -131,14 +149,13 @@ impl<I: DotFours> Integers for InFours<I> {
         I::dot_fours(self, a, b, sum)
     }
     #[inline(always)]
+    fn weave<'a>(self, row: impl Fn(usize) -> &'a [u8], to: &mut [i32]) {
+        I::weave_fours(from_fn(row), to);
+    }
+    #[inline(always)]
     unsafe fn load(self, p: *const i32) -> I::V {
         // SAFETY: the contract of `load`.
         unsafe { self.0.load(p) }
-    }
-    #[inline(always)]
-    unsafe fn load_words(self, p: *const i16) -> I::V {
-        // SAFETY: the contract of `load_words`.
-        unsafe { self.0.load_words(p) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut i32, v: I::V) {

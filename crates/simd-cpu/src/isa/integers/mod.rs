@@ -52,19 +52,42 @@ pub(crate) trait Integers: Copy + 'static {
     /// # Safety
     /// `p` is valid for reads of `LANES` elements.
     unsafe fn load(self, p: *const i32) -> Self::V;
-    /// `LANES` numbers, each widened: the first of a pair.
-    /// # Safety
-    /// `p` is valid for reads of `LANES` elements.
-    unsafe fn load_words(self, p: *const i16) -> Self::V;
     /// # Safety
     /// `p` is valid for writes of `LANES` elements.
     unsafe fn store(self, p: *mut i32, v: Self::V);
+
+    /// Lays numbers of [`Integers::GROUP`] rows, which are as long as `to`, side by side: a group has those of one place.
+    #[inline(always)]
+    fn weave<'a>(self, row: impl Fn(usize) -> &'a [u8], to: &mut [i32]) {
+        weave_words([row(0), row(1)], to);
+    }
 
     /// Rows of sums as bytes. False, and nothing done, where what the compiler makes is as good.
     #[inline(always)]
     fn rescale(self, _: &Rescale, _sums: &[i32], _to: &mut [u8]) -> bool {
         false
     }
+
+    /// Rows of sums as bytes. False, and nothing done, where what the compiler makes is as good.
+    #[inline(always)]
+    fn round(self, _: &Round, _sums: &[i32], _to: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// Results that [`Rescale`] and [`Round`] make together.
+pub(crate) const RESULTS: usize = 16;
+
+/// Products with `float32`, rounded to the nearest number, ties to even, and the way of the results into bytes.
+#[allow(dead_code, reason = "some builds leave it to the compiler")]
+pub(crate) struct Round<'a> {
+    pub channels: usize,
+    /// Factors of the channels, which are finite, and from the first on again, so that [`RESULTS`] begin at each.
+    pub factors: &'a [f32],
+    pub zero: i16,
+    /// Limits of results with their zero point: numbers of an `i8` where the first is negative, else of a
+    /// `u8`.
+    pub range: [i16; 2],
 }
 
 /// Products in fixed point that shift all channels alike, [`Factor::apply`](kilim_core::fixed::Factor::apply), and
@@ -72,7 +95,7 @@ pub(crate) trait Integers: Copy + 'static {
 #[allow(dead_code, reason = "some builds leave it to the compiler")]
 pub(crate) struct Rescale<'a> {
     pub channels: usize,
-    /// Multipliers of the channels, and from the first on again, so that [`Rescale::BLOCK`] begin at each.
+    /// Multipliers of the channels, and from the first on again, so that [`RESULTS`] begin at each.
     pub multipliers: &'a [i32],
     /// Bits, at least one; none to the left.
     pub right: u32,
@@ -82,9 +105,14 @@ pub(crate) struct Rescale<'a> {
     pub range: [i16; 2],
 }
 
-impl Rescale<'_> {
-    /// Results that are made together.
-    pub const BLOCK: usize = 16;
+/// Lays the `i16` of two rows side by side.
+#[inline(always)]
+fn weave_words(rows: [&[u8]; 2], to: &mut [i32]) {
+    let [a, b] = rows.map(bytemuck::cast_slice::<u8, i16>);
+    let to: &mut [[i16; 2]] = bytemuck::cast_slice_mut(to);
+    for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+        *to = [a, b];
+    }
 }
 
 /// A computation on integers that is compiled for each instruction set.

@@ -52,7 +52,6 @@ impl Integers for Neon {
 
     with_memory! {
         unsafe fn load(p: *const i32) -> int32x4_t { vld1q_s32(p) }
-        unsafe fn load_words(p: *const i16) -> int32x4_t { vmovl_s16(vld1_s16(p)) }
         unsafe fn store(p: *mut i32, v: int32x4_t) { vst1q_s32(p, v) }
     }
 }

@@ -51,11 +51,6 @@ impl Integers for Portable {
         unsafe { p.cast::<V>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn load_words(self, p: *const i16) -> V {
-        // SAFETY: `p` is valid for reads of four `i16`.
-        unsafe { p.cast::<[i16; 4]>().read_unaligned() }.map(i32::from)
-    }
-    #[inline(always)]
     unsafe fn store(self, p: *mut i32, v: V) {
         // SAFETY: `p` is valid for writes of four `i32`.
         unsafe { p.cast::<V>().write_unaligned(v) }

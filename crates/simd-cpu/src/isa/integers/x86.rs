@@ -80,9 +80,6 @@ impl Integers for Avx2 {
 
     with_memory! {
         unsafe fn load(p: *const i32) -> __m256i { _mm256_loadu_si256(p.cast()) }
-        unsafe fn load_words(p: *const i16) -> __m256i {
-            _mm256_cvtepi16_epi32(_mm_loadu_si128(p.cast()))
-        }
         unsafe fn store(p: *mut i32, v: __m256i) { _mm256_storeu_si256(p.cast(), v) }
     }
 }
@@ -110,9 +107,6 @@ impl Integers for Vnni {
 
     with_memory! {
         unsafe fn load(p: *const i32) -> __m512i { _mm512_loadu_si512(p.cast()) }
-        unsafe fn load_words(p: *const i16) -> __m512i {
-            _mm512_cvtepi16_epi32(_mm256_loadu_si256(p.cast()))
-        }
         unsafe fn store(p: *mut i32, v: __m512i) { _mm512_storeu_si512(p.cast(), v) }
     }
 }
