@@ -1,6 +1,6 @@
 //! Puts functions that the same runs enter together, so that pages fetch few files, and little in them that they do not enter.
 
-use super::moves::{self, Group};
+use super::moves::{self, Group, Kind};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -14,8 +14,32 @@ pub struct Entered<'a> {
     pub runs: &'a [u16],
 }
 
+/// The runs: the kind of each, and the kinds.
+pub struct Kinds {
+    pub of: Vec<usize>,
+    pub kinds: Vec<Kind>,
+}
+
+impl Kinds {
+    /// How much each run counts.
+    fn weights(&self) -> Vec<f64> {
+        let kinds = self.of.iter().map(|kind| &self.kinds[*kind]);
+        kinds.map(|kind| kind.weight / kind.runs as f64).collect()
+    }
+
+    /// Runs by their kinds.
+    fn sorted(&self, runs: &[u16]) -> Vec<(usize, Vec<u16>)> {
+        let mut of_kind: BTreeMap<usize, Vec<u16>> = BTreeMap::new();
+        for run in runs {
+            let kind = self.of[usize::from(*run)];
+            of_kind.entry(kind).or_default().push(*run);
+        }
+        of_kind.into_iter().collect()
+    }
+}
+
 /// A set of runs: a bit for each.
-pub type Runs = Vec<u64>;
+type Runs = Vec<u64>;
 
 /// Groups that are fetched together, their bytes, the runs that fetch them, and how much these count together.
 struct Cluster {
@@ -53,10 +77,10 @@ impl PartialEq for Merge {
 
 impl Eq for Merge {}
 
-/// Cuts `functions` into at most `most` clusters. A run counts as `weights` says. Begins with the functions that exactly the same runs enter, makes one
+/// Cuts `functions` into at most `most` clusters. Begins with the functions that exactly the same runs enter, makes one
 /// of the two clusters for which that costs least, as long as it costs nothing or there are too many, and then moves functions from cluster to
 /// cluster where all runs together fetch less for it.
-pub fn clusters(functions: &[Entered], weights: &[f64], most: usize) -> Vec<Vec<u32>> {
+pub fn clusters(functions: &[Entered], kinds: &Kinds, most: usize) -> Vec<Vec<u32>> {
     let mut alike: BTreeMap<&[u16], (Vec<u32>, usize)> = BTreeMap::new();
     for Entered {
         function,
@@ -68,24 +92,31 @@ pub fn clusters(functions: &[Entered], weights: &[f64], most: usize) -> Vec<Vec<
         functions.push(*function);
         *sum += bytes;
     }
-    let (groups, members): (Vec<Group>, Vec<Vec<u32>>) = alike
-        .into_iter()
-        .map(|(runs, (functions, bytes))| {
-            let bytes = bytes as f64;
-            let runs = set(runs, weights.len());
-            (Group { bytes, runs }, functions)
-        })
-        .unzip();
-    let mut places = vec![0; groups.len()];
-    let merged = merged(&groups, weights, most);
+    let weights = kinds.weights();
+    let begin = alike.iter().enumerate().map(|(i, (runs, (_, bytes)))| {
+        let runs = set(runs, weights.len());
+        Cluster {
+            groups: vec![i],
+            bytes: *bytes as f64,
+            weight: weigh(&runs, &weights),
+            runs,
+        }
+    });
+    let mut places = vec![0; alike.len()];
+    let merged = merged(begin, &weights, most);
     for (place, cluster) in merged.iter().enumerate() {
         for group in cluster {
             places[*group] = place;
         }
     }
-    moves::improve(&groups, weights, merged.len(), &mut places);
+    let groups = alike.iter().map(|(runs, (_, bytes))| Group {
+        bytes: *bytes as f64,
+        runs: kinds.sorted(runs),
+    });
+    let groups: Vec<Group> = groups.collect();
+    moves::improve(&groups, &kinds.kinds, merged.len(), &mut places);
     let mut found = vec![Vec::new(); merged.len()];
-    for (place, functions) in places.into_iter().zip(members) {
+    for (place, (functions, _)) in places.into_iter().zip(alike.into_values()) {
         found[place].extend(functions);
     }
     found.retain(|functions| !functions.is_empty());
@@ -95,13 +126,7 @@ pub fn clusters(functions: &[Entered], weights: &[f64], most: usize) -> Vec<Vec<
 }
 
 /// The groups of each cluster after merging two at a time.
-fn merged(groups: &[Group], weights: &[f64], most: usize) -> Vec<Vec<usize>> {
-    let begin = groups.iter().enumerate().map(|(i, group)| Cluster {
-        groups: vec![i],
-        bytes: group.bytes,
-        weight: weigh(&group.runs, weights),
-        runs: group.runs.clone(),
-    });
+fn merged(begin: impl Iterator<Item = Cluster>, weights: &[f64], most: usize) -> Vec<Vec<usize>> {
     let mut all: Vec<Option<Cluster>> = begin.map(Some).collect();
     let mut left = all.len();
     let mut merges = BinaryHeap::new();
@@ -162,7 +187,7 @@ fn weigh(runs: &Runs, weights: &[f64]) -> f64 {
 }
 
 /// The numbers of the runs of a set.
-pub fn each(runs: &Runs) -> impl Iterator<Item = usize> {
+fn each(runs: &Runs) -> impl Iterator<Item = usize> {
     runs.iter()
         .zip((0..).step_by(64))
         .flat_map(|(word, first)| {
@@ -177,7 +202,7 @@ pub fn each(runs: &Runs) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entered, clusters};
+    use super::{Entered, Kind, Kinds, clusters};
 
     fn cut(functions: &[(usize, &[u16])], most: usize) -> Vec<Vec<u32>> {
         let entered = functions
@@ -188,7 +213,16 @@ mod tests {
                 bytes: *bytes,
                 runs,
             });
-        clusters(&entered.collect::<Vec<_>>(), &[1.0; 70], most)
+        let kind = Kind {
+            runs: 1,
+            weight: 1.0,
+            beforehand: false,
+        };
+        let kinds = Kinds {
+            of: (0..70).collect(),
+            kinds: vec![kind; 70],
+        };
+        clusters(&entered.collect::<Vec<_>>(), &kinds, most)
     }
 
     #[test]

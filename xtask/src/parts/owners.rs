@@ -1,10 +1,12 @@
 //! Which part each function belongs to.
 
 use super::binary::Binary;
-use super::clusters::{Entered, clusters};
+use super::clusters::{Entered, Kinds, clusters};
 use super::cold::{LENGTHS, is_piece};
+use super::moves::Kind;
+use super::needs::KINDS;
 use super::profile::Profile;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The parts beside the core, in the order of their numbers. `www/package/src/parts.ts` has the same names.
 pub const PARTS: &[&str] = &[
@@ -48,7 +50,7 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("frameworks", 0.5),
     ("ggml", 0.3),
     ("gpu", 4.0),
-    ("language", 2.5),
+    ("language", 3.0),
     ("tflite_quantized", 2.0),
     ("gpu_language", 0.5),
     ("gpu_quantized", 0.5),
@@ -59,9 +61,12 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("ort", 0.3),
     ("rules", 0.3),
     ("speech", 1.5),
-    ("text", 2.0),
+    ("text", 4.0),
     ("tflite_cases", 0.3),
 ];
+
+/// How much more runs count of which pages say beforehand that their models are like them.
+const BEFOREHAND: f64 = 2.0;
 
 /// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and
 /// an element there.
@@ -122,7 +127,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             }),
         }
     }
-    let common = clusters(&several, &weights(profile), RARE - COMMON);
+    let common = clusters(&several, &kinds_of(profile), RARE - COMMON);
     for (functions, part) in common.iter().zip(COMMON..) {
         for f in functions {
             owners[*f as usize] = Some(part);
@@ -174,17 +179,29 @@ fn of_family(profile: &Profile, f: u32) -> Option<usize> {
     }
 }
 
-/// How much each run counts.
-fn weights(profile: &Profile) -> Vec<f64> {
-    let mut of_kind: BTreeMap<&str, f64> = BTreeMap::new();
-    for kind in profile.kinds() {
-        *of_kind.entry(kind).or_default() += 1.0;
+/// The runs and their kinds.
+fn kinds_of(profile: &Profile) -> Kinds {
+    let mut names: Vec<&str> = Vec::new();
+    let mut kinds: Vec<Kind> = Vec::new();
+    let mut of = Vec::new();
+    for name in profile.kinds() {
+        let known = names.iter().position(|other| other == name);
+        let kind = known.unwrap_or_else(|| {
+            let weight = WEIGHTS.iter().find(|(of, _)| of == name);
+            let weight = weight.map_or(1.0, |(_, weight)| *weight);
+            let beforehand = KINDS.contains(&name.as_str());
+            names.push(name);
+            kinds.push(Kind {
+                runs: 0,
+                weight: weight * if beforehand { BEFOREHAND } else { 1.0 },
+                beforehand,
+            });
+            names.len() - 1
+        });
+        kinds[kind].runs += 1;
+        of.push(kind);
     }
-    let weight = |kind: &String| {
-        let known = WEIGHTS.iter().find(|(of, _)| of == kind);
-        known.map_or(1.0, |(_, weight)| *weight) / of_kind[kind.as_str()]
-    };
-    profile.kinds().iter().map(weight).collect()
+    Kinds { of, kinds }
 }
 
 /// Cuts functions into as many parts of about the same size as there are for what no run entered. Those of a module are beside each other: a model

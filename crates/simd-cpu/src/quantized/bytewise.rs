@@ -137,7 +137,6 @@ impl Bytewise {
     pub(super) fn row_bias(
         &self,
         cpu: &CpuRun,
-        isa: Isa,
         a: &[u8],
         starts: &[u32],
         runs: &[Run],
@@ -145,7 +144,7 @@ impl Bytewise {
     ) -> Result<()> {
         let cost = runs.iter().map(|run| run.len).sum::<usize>() / 8 + 1;
         cpu.rows(to.len(), by(to, 1), cost, |piece, to, _| {
-            isa.dispatch_integers(RowSums {
+            self.fours.dispatch(RowSums {
                 a,
                 signed: self.fours.signed_data(),
                 starts: &starts[piece],
@@ -208,19 +207,13 @@ struct RowSums<'a> {
 impl IntegerTask for RowSums<'_> {
     type Output = ();
 
-    // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<I: Integers>(self, _: I) {
+    fn run<I: Integers>(self, v: I) {
         for (to, &start) in self.to.iter_mut().zip(self.starts) {
             let mut sum = 0i32;
             for run in self.runs {
                 let bytes = &self.a[start as usize + run.offset..][..run.len];
-                sum = match self.signed {
-                    true => bytes
-                        .iter()
-                        .fold(sum, |sum, &b| sum.wrapping_add((b as i8).into())),
-                    false => bytes.iter().fold(sum, |sum, &b| sum.wrapping_add(b.into())),
-                };
+                sum = sum.wrapping_add(v.sum(bytes, self.signed));
             }
             *to = sum.wrapping_mul(self.factor);
         }

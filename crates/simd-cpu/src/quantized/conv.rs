@@ -358,7 +358,7 @@ impl Convolution {
         for group in 0..s.groups {
             let a = &input[group * c * form.size()..];
             if let Some(bytewise) = &self.bytewise {
-                bytewise.row_bias(cpu, self.isa, a, starts, &self.runs, row_bias)?;
+                bytewise.row_bias(cpu, a, starts, &self.runs, row_bias)?;
             }
             let product = Product {
                 form,

@@ -30,7 +30,8 @@ pub(super) struct Rounded {
     factors: Vec<f32>,
     zero: i16,
     range: [i16; 2],
-    finite: bool,
+    /// Whether no product is as large as [`Round::MOST`].
+    small: bool,
 }
 
 impl Rounded {
@@ -38,7 +39,7 @@ impl Rounded {
     pub(super) fn new(factors: Vec<f32>, zero: i16, range: [i16; 2]) -> Rounded {
         let many = factors.len() + RESULTS - 1;
         Rounded {
-            finite: factors.iter().all(|f| f.is_finite()),
+            small: false,
             factors: factors.into_iter().cycle().take(many).collect(),
             zero,
             range,
@@ -98,10 +99,13 @@ impl Floats {
 /// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
-    /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits. As
-    /// many as [`Rescale`] takes.
+    /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits.
     multipliers: Vec<i32>,
     shifts: Shifts,
+    /// The same in `float32`, and the nudges of [`Rescale`], if no channel shifts to the left.
+    reals: Option<[Vec<f32>; 2]>,
+    /// Whether no product is as large as [`Round::MOST`].
+    small: bool,
     zero: i32,
     /// Limits of results without the zero point.
     range: [i32; 2],
@@ -137,9 +141,19 @@ impl Fixed {
             },
         };
         let several = channels + RESULTS - 1;
-        let multipliers = scales().map(|s| s.multiplier).cycle();
+        let real = |s: Scale| s.multiplier as f32 * small_power(31 + s.right);
+        let nudge = |s: Scale| match s.right {
+            0 => 0.0,
+            right => small_power(1 + right),
+        };
+        let reals = || {
+            let all = |of: fn(Scale) -> f32| scales().map(of).cycle().take(several).collect();
+            [all(real), all(nudge)]
+        };
         Fixed {
-            multipliers: multipliers.take(several).collect(),
+            multipliers: scales().map(|s| s.multiplier).collect(),
+            reals: scales().all(|s| s.left == 0).then(reals),
+            small: false,
             shifts,
             zero: requantize.zero_point,
             range: requantize
@@ -150,26 +164,60 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// What [`Rescale`] needs; `None` unless results are bytes and all channels shift to the right by one
-    /// number.
+    /// What [`Rescale`] needs; `None` unless results are bytes, no channel shifts to the left, and products are small.
     fn rescale(&self, channels: usize) -> Option<Rescale<'_>> {
-        let Shifts::One(0, right @ 1..) = self.shifts else {
-            return None;
-        };
+        let [factors, nudges] = self.reals.as_ref().filter(|_| self.small)?;
         let range = self.range.map(|r| i64::from(r) + i64::from(self.zero));
-        let inside = |low, high| range.iter().all(|r| (low..=high).contains(r));
+        let inside = |low, high| {
+            let all = range.into_iter().chain([self.zero.into()]);
+            all.into_iter().all(|r| (low..=high).contains(&r))
+        };
         let bytes = inside(-128, 127) || inside(0, 255);
         bytes.then_some(Rescale {
-            channels,
-            multipliers: &self.multipliers,
-            right,
-            zero: i16::try_from(self.zero).ok()?,
-            range: range.map(|r| r as i16),
+            round: Round {
+                channels,
+                factors,
+                zero: self.zero as i16,
+                range: range.map(|r| r as i16),
+            },
+            nudges,
         })
+    }
+
+    /// The factor of a channel.
+    fn scale(&self, channel: usize) -> Scale {
+        let (left, right) = match &self.shifts {
+            &Shifts::One(left, right) => (left, right),
+            Shifts::Each { left, right, .. } => (
+                left[channel].trailing_zeros(),
+                31 - right[channel].trailing_zeros(),
+            ),
+        };
+        Scale {
+            left,
+            multiplier: self.multipliers[channel],
+            right,
+        }
     }
 }
 
 impl Finish {
+    /// The same for sums that are no larger than `most`, or smaller than minus it.
+    pub(super) fn of_at_most(mut self, most: f64) -> Finish {
+        let small = |factors: &[f32]| {
+            let mut products = factors.iter().map(|&f| most * f64::from(f).abs());
+            products.all(|product| product < Round::MOST)
+        };
+        match &mut self {
+            Finish::Real(rounded) => rounded.small = small(&rounded.factors),
+            Finish::Fixed(fixed) => {
+                fixed.small = fixed.reals.as_ref().is_some_and(|[f, _]| small(f));
+            }
+            Finish::Sum | Finish::Floats(_) => {}
+        }
+        self
+    }
+
     /// Whether sums are computed in the memory of the output, where the product leaves what becomes of them.
     pub(super) fn in_place(&self) -> bool {
         matches!(self, Finish::Sum | Finish::Floats(_))
@@ -236,7 +284,7 @@ impl IntegerTask for ToBytes<'_> {
                     zero: rounded.zero,
                     range: rounded.range,
                 };
-                if rounded.finite && p.round(&by, sums, to) {
+                if rounded.small && p.round(&by, sums, to) {
                     return true;
                 }
                 // Written without vectors: the compiler makes them for each instruction set.
@@ -250,7 +298,10 @@ impl IntegerTask for ToBytes<'_> {
                 true
             }
             Finish::Fixed(fixed) => match fixed.rescale(channels) {
-                Some(by) => p.rescale(&by, sums, to),
+                Some(by) => {
+                    let exact = |channel: usize, sum: i32| fixed.scale(channel).apply(sum);
+                    p.rescale(&by, exact, sums, to)
+                }
                 None => false,
             },
             Finish::Sum | Finish::Floats(_) => false,
@@ -322,6 +373,11 @@ impl IntegerTask for Apply<'_> {
             }
         }
     }
+}
+
+/// Two to the power of `-n`, which is at most 126.
+fn small_power(n: u32) -> f32 {
+    f32::from_bits((127 - n) << 23)
 }
 
 /// [`kilim_core::fixed`]'s product for a multiplier that is not negative, with which nothing saturates.
@@ -412,8 +468,11 @@ mod tests {
     #[test]
     fn bytes_are_those_of_the_core() {
         // Factors that shift alike, and not, to the right and to the left.
-        let all: [&[f64]; 7] = [
+        let all: [&[f64]; 9] = [
             &[0.3],
+            // Every other sum is in the middle.
+            &[0.5],
+            &[0.002, 0.0625],
             &[0.0001],
             &[1e-9, 1.1e-9, 1.3e-9],
             &[0.13, 0.15, 0.2, 0.24, 0.125],
@@ -438,16 +497,21 @@ mod tests {
                     range,
                     output,
                 };
-                let finish = Finish::Fixed(Fixed::new(&requantize, channels));
-                let sums = some_sums();
-                let sums = &sums[sums.len() % channels..];
-                let want: Vec<u8> = (0..sums.len())
-                    .map(|i| requantize.apply(i % channels, sums[i]) as u8)
-                    .collect();
-                for isa in Isa::available() {
-                    let mut got = vec![0; sums.len()];
-                    finish.bytes(isa, channels, &mut sums.to_vec(), &mut got);
-                    assert_eq!(got, want, "{of:?} {output} {range:?} {isa:?}");
+                // All of them, and those that are small.
+                for most in [i32::MAX, 5_000_000, 50_000] {
+                    let finish = Finish::Fixed(Fixed::new(&requantize, channels));
+                    let finish = finish.of_at_most(most.into());
+                    let mut sums = some_sums();
+                    sums.retain(|sum| sum.unsigned_abs() <= most.unsigned_abs());
+                    let sums = &sums[sums.len() % channels..];
+                    let want: Vec<u8> = (0..sums.len())
+                        .map(|i| requantize.apply(i % channels, sums[i]) as u8)
+                        .collect();
+                    for isa in Isa::available() {
+                        let mut got = vec![0; sums.len()];
+                        finish.bytes(isa, channels, &mut sums.to_vec(), &mut got);
+                        assert_eq!(got, want, "{of:?} {output} {range:?} {most} {isa:?}");
+                    }
                 }
             }
         }

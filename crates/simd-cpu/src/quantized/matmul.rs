@@ -190,7 +190,7 @@ impl Kernel for Matrices {
                 };
                 bytewise.column_bias(bias, zero, columns);
                 bias = columns;
-                bytewise.row_bias(cpu, self.isa, a, &self.starts, &runs, row_bias)?;
+                bytewise.row_bias(cpu, a, &self.starts, &runs, row_bias)?;
                 a
             }
         };

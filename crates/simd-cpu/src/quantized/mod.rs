@@ -215,12 +215,18 @@ impl Places {
         activation: Activation,
         again: Option<&Requantize>,
     ) -> Option<Terms> {
+        let weights = Weights::of(node, [self.weights, self.weights_zero], channels, order)?;
+        let bias = self.bias(node, channels)?;
+        let largest = (bias.iter().flatten()).fold(0, |most, b| b.unsigned_abs().max(most));
+        // Factors without their zero points are no larger than a byte.
+        let most = weights.depth() as f64 * 255.0 * 255.0 + f64::from(largest);
+        let finish = self.finish(node, channels, activation, again)?;
         Some(Terms {
-            weights: Weights::of(node, [self.weights, self.weights_zero], channels, order)?,
+            weights,
             place: self.weights,
-            bias: self.bias(node, channels)?,
+            bias,
             data: Data::of(node, self.data_zero)?,
-            finish: self.finish(node, channels, activation, again)?,
+            finish: finish.of_at_most(most),
         })
     }
 }

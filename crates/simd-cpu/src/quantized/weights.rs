@@ -62,6 +62,11 @@ impl Weights {
         })
     }
 
+    /// Weights of each channel.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
     /// What tells these weights from others of the same constant: their order and their zero points, hashed.
     pub(super) fn name(&self) -> usize {
         let mut hasher = DefaultHasher::new();

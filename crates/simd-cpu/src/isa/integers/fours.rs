@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use super::{IntegerTask, Integers, Isa, Kind};
+use super::{IntegerTask, Integers, Isa, Kind, sum_of};
 
 /// An instruction set that multiplies bytes in fours, exactly: data, by which [`Fours::signed_data`] says what they are, by
 /// weights, which are signed.
@@ -116,6 +116,12 @@ pub(super) trait DotFours: Integers {
     /// machine has them.
     fn dot_fours(token: InFours<Self>, a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
 
+    /// [`Integers::sum`] of bytes as data are.
+    #[inline(always)]
+    fn sum_data(_: InFours<Self>, bytes: &[u8], signed: bool) -> i32 {
+        sum_of(bytes, signed)
+    }
+
     /// [`Integers::weave`] of bytes.
     #[inline(always)]
     fn weave_fours(rows: [&[u8]; 4], to: &mut [i32]) {
@@ -147,6 +153,10 @@ impl<I: DotFours> Integers for InFours<I> {
     #[inline(always)]
     fn dot(self, a: I::V, b: I::V, sum: I::V) -> I::V {
         I::dot_fours(self, a, b, sum)
+    }
+    #[inline(always)]
+    fn sum(self, bytes: &[u8], signed: bool) -> i32 {
+        I::sum_data(self, bytes, signed)
     }
     #[inline(always)]
     fn weave<'a>(self, row: impl Fn(usize) -> &'a [u8], to: &mut [i32]) {

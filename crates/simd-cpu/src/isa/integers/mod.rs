@@ -62,9 +62,22 @@ pub(crate) trait Integers: Copy + 'static {
         weave_words([row(0), row(1)], to);
     }
 
-    /// Rows of sums as bytes. False, and nothing done, where what the compiler makes is as good.
+    /// The sum of bytes, signed or not: as [`Integers::dot`] takes data, where it multiplies bytes.
     #[inline(always)]
-    fn rescale(self, _: &Rescale, _sums: &[i32], _to: &mut [u8]) -> bool {
+    fn sum(self, bytes: &[u8], signed: bool) -> i32 {
+        sum_of(bytes, signed)
+    }
+
+    /// Rows of sums as bytes. `exact` gives the result of a channel's sum, without the zero point. False, and nothing
+    /// done, where what the compiler makes is as good.
+    #[inline(always)]
+    fn rescale(
+        self,
+        _: &Rescale,
+        _exact: impl Fn(usize, i32) -> i32,
+        _sums: &[i32],
+        _to: &mut [u8],
+    ) -> bool {
         false
     }
 
@@ -78,11 +91,13 @@ pub(crate) trait Integers: Copy + 'static {
 /// Results that [`Rescale`] and [`Round`] make together.
 pub(crate) const RESULTS: usize = 16;
 
-/// Products with `float32`, rounded to the nearest number, ties to even, and the way of the results into bytes.
+/// Products with `float32`, none as large as [`Round::MOST`], rounded to the nearest number, ties to even, and the way of the
+/// results into bytes.
 #[allow(dead_code, reason = "some builds leave it to the compiler")]
+#[derive(Clone, Copy)]
 pub(crate) struct Round<'a> {
     pub channels: usize,
-    /// Factors of the channels, which are finite, and from the first on again, so that [`RESULTS`] begin at each.
+    /// Factors of the channels, and from the first on again, so that [`RESULTS`] begin at each.
     pub factors: &'a [f32],
     pub zero: i16,
     /// Limits of results with their zero point: numbers of an `i8` where the first is negative, else of a
@@ -90,19 +105,30 @@ pub(crate) struct Round<'a> {
     pub range: [i16; 2],
 }
 
-/// Products in fixed point that shift all channels alike, [`Factor::apply`](kilim_core::fixed::Factor::apply), and
-/// the way of the results into bytes.
+impl Round<'_> {
+    /// Up to here a sum with 1.5 * 2^23 has a fraction of no bits, and positive ones stay so.
+    pub const MOST: f64 = (1u32 << 21) as f64;
+}
+
+/// Products in fixed point, [`Factor::apply`](kilim_core::fixed::Factor::apply), and the way of the results into bytes.
+///
+/// They are rounded twice: to whole numbers, and these, once they are shifted to the right, again, halves away from zero. A
+/// number is rounded up, so, from half of one of the former below the middle on: products in `float32` are moved away
+/// from zero by as much and rounded once.
 #[allow(dead_code, reason = "some builds leave it to the compiler")]
 pub(crate) struct Rescale<'a> {
-    pub channels: usize,
-    /// Multipliers of the channels, and from the first on again, so that [`RESULTS`] begin at each.
-    pub multipliers: &'a [i32],
-    /// Bits, at least one; none to the left.
-    pub right: u32,
-    pub zero: i16,
-    /// Limits of results with their zero point: numbers of an `i8` where the first is negative, else of a
-    /// `u8`.
-    pub range: [i16; 2],
+    /// What they are in `float32`, but for what is rounded.
+    pub round: Round<'a>,
+    /// Half of what a shift to the right makes of one, or zero where none is shifted; as many as there are factors.
+    pub nudges: &'a [f32],
+}
+
+impl Rescale<'_> {
+    /// Products nearer than this to the middle between two numbers may have been rounded to the wrong one. Those that are no
+    /// larger than 2^9, and beyond it none is in the range, are off by three parts of 2^24, and by half of a unit in
+    /// the last place of a nudged one: less than 2^-12.
+    #[allow(dead_code, reason = "some builds leave it to the compiler")]
+    pub const DOUBT: f32 = 1.0 / 4096.0;
 }
 
 /// Lays the `i16` of two rows side by side.
@@ -112,6 +138,19 @@ fn weave_words(rows: [&[u8]; 2], to: &mut [i32]) {
     let to: &mut [[i16; 2]] = bytemuck::cast_slice_mut(to);
     for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
         *to = [a, b];
+    }
+}
+
+/// The sum of bytes, signed or not.
+#[inline(always)]
+fn sum_of(bytes: &[u8], signed: bool) -> i32 {
+    match signed {
+        true => bytes
+            .iter()
+            .fold(0i32, |sum, &b| sum.wrapping_add((b as i8).into())),
+        false => bytes
+            .iter()
+            .fold(0i32, |sum, &b| sum.wrapping_add(b.into())),
     }
 }
 

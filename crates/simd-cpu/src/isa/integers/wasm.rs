@@ -1,81 +1,153 @@
 //! WebAssembly simd128.
 
 use std::arch::wasm32::*;
+use std::hint::black_box;
 
 #[cfg(target_feature = "relaxed-simd")]
 use super::fours::{DotFours, InFours, weave_bytes};
+#[cfg(target_feature = "relaxed-simd")]
+use super::sum_of;
 use super::{Integers, RESULTS, Rescale, Round, weave_words};
 use crate::isa::{with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wasm;
 
-/// Four sums, scaled.
-#[inline(always)]
-fn scaled(sums: &[i32], multipliers: &[i32], right: u32) -> v128 {
-    let load = |x: &[i32]| {
-        let four: &[i32; 4] = x.first_chunk().unwrap_or(&[0; 4]);
-        // SAFETY: there are four.
-        unsafe { v128_load(four.as_ptr().cast()) }
-    };
-    let (x, m) = (load(sums), load(multipliers));
-    let nudge = i64x2_splat(1 << 30);
-    // The lower bits, which are all that is wanted, are the same with and without the sign.
-    let doubled = |product: v128| u64x2_shr(i64x2_add(product, nudge), 31);
-    let high = i32x4_shuffle::<0, 2, 4, 6>(
-        doubled(i64x2_extmul_low_i32x4(x, m)),
-        doubled(i64x2_extmul_high_i32x4(x, m)),
-    );
-    // Halves go away from zero. No number is the smallest one, which would wrap when one is subtracted.
-    let twice = i32x4_shr(i32x4_add(high, i32x4_shr(high, 31)), right - 1);
-    i32x4_sub(twice, i32x4_shr(twice, 1))
+/// Results of products as bytes, signed or not, in vectors that are the same for all of them. LLVM would make constants anew for
+/// each.
+#[derive(Clone, Copy)]
+struct Results<const SIGNED: bool> {
+    round: v128,
+    /// What makes numbers of the bits of what is rounded.
+    offset: v128,
+    zero: v128,
+    low: v128,
+    high: v128,
 }
 
-/// Four sums times factors, rounded, with `zero` added. None is smaller than `low`.
-#[inline(always)]
-fn rounded(sums: &[i32], factors: &[f32], zero: i32, low: i32) -> v128 {
-    // The bits of a small number with 1.5 * 2^23 added to it count up from those of the latter.
-    const ROUND: f32 = 12_582_912.0;
-    const BITS: i32 = ROUND.to_bits() as i32;
-    let sums: &[i32; 4] = sums.first_chunk().unwrap_or(&[0; 4]);
-    let factors: &[f32; 4] = factors.first_chunk().unwrap_or(&[0.0; 4]);
-    // SAFETY: there are four of each.
-    let (x, f) = unsafe {
-        (
-            v128_load(sums.as_ptr().cast()),
-            v128_load(factors.as_ptr().cast()),
-        )
-    };
-    let sum = f32x4_add(f32x4_mul(f32x4_convert_i32x4(x), f), f32x4_splat(ROUND));
-    // Negative sums, which belong to very small numbers, have negative bits.
-    let bits = i32x4_max(sum, i32x4_splat(low - zero + BITS));
-    i32x4_add(bits, i32x4_splat(zero - BITS))
-}
+impl<const SIGNED: bool> Results<SIGNED> {
+    #[inline(always)]
+    fn of(by: &Round) -> Self {
+        // The bits of a small number with this, 1.5 * 2^23, added to it count up from those of the latter.
+        let round = black_box(12_582_912f32);
+        let [low, high] = by.range.map(|bound| i8x16_splat(bound as i8));
+        Results {
+            round: f32x4_splat(round),
+            offset: i32x4_splat(-(round.to_bits() as i32)),
+            zero: i16x8_splat(by.zero),
+            low,
+            high,
+        }
+    }
 
-/// Sixteen numbers as bytes, saturating.
-#[inline(always)]
-fn narrowed(words: impl Fn(usize) -> v128, range: [i16; 2]) -> v128 {
-    let (first, second) = (words(0), words(8));
-    let [low, high] = range.map(|bound| i8x16_splat(bound as i8));
-    if range[0] < 0 {
-        i8x16_min(i8x16_max(i8x16_narrow_i16x8(first, second), low), high)
-    } else {
-        u8x16_min(u8x16_max(u8x16_narrow_i16x8(first, second), low), high)
+    /// Four products rounded to the nearest numbers.
+    #[inline(always)]
+    fn nearest(self, x: v128) -> v128 {
+        i32x4_add(f32x4_add(x, self.round), self.offset)
+    }
+
+    /// Sixteen numbers as bytes, saturating.
+    #[inline(always)]
+    fn bytes(self, [a, b, c, d]: [v128; 4]) -> v128 {
+        // An intrinsic between them keeps LLVM from making other instructions of the narrowing ones.
+        let words = |a, b| i16x8_add_sat(i16x8_narrow_i32x4(a, b), self.zero);
+        let (first, second) = (words(a, b), words(c, d));
+        if SIGNED {
+            let bytes = i8x16_narrow_i16x8(first, second);
+            i8x16_min(i8x16_max(bytes, self.low), self.high)
+        } else {
+            let bytes = u8x16_narrow_i16x8(first, second);
+            u8x16_min(u8x16_max(bytes, self.low), self.high)
+        }
+    }
+
+    #[inline(always)]
+    fn round(self, by: &Round, sums: &[i32], to: &mut [u8]) {
+        let factors = first_of(by.channels, by.factors);
+        each_results(by.channels, sums, to, |channel, sums| {
+            let factors = factors.wrapping_add(channel);
+            // SAFETY: there are as many of both, the factors behind each channel's.
+            let four = |i: usize| self.nearest(unsafe { products(sums.add(i), factors.add(i)) });
+            self.bytes([0, 4, 8, 12].map(four))
+        });
+    }
+
+    #[inline(always)]
+    fn rescale(
+        self,
+        by: &Rescale,
+        exact: &impl Fn(usize, i32) -> i32,
+        sums: &[i32],
+        to: &mut [u8],
+    ) {
+        let sign = f32x4_splat(black_box(-0.0));
+        // Bits of positive numbers are in their order. Of comparisons of floats LLVM makes relaxed instructions.
+        let most = i32x4_splat(black_box(0.5 - Rescale::DOUBT).to_bits() as i32);
+        let channels = by.round.channels;
+        let (factors, nudges) = (
+            first_of(channels, by.round.factors),
+            first_of(channels, by.nudges),
+        );
+        each_results(channels, sums, to, |channel, sums| {
+            let (factors, nudges) = (factors.wrapping_add(channel), nudges.wrapping_add(channel));
+            let mut doubt = i32x4_splat(0);
+            let numbers = [0, 4, 8, 12].map(|i| {
+                // SAFETY: there are as many of all of them, those that are not sums behind each channel's.
+                let (x, nudge) = unsafe {
+                    (
+                        products(sums.add(i), factors.add(i)),
+                        v128_load(nudges.add(i).cast()),
+                    )
+                };
+                let x = f32x4_add(x, v128_or(v128_and(x, sign), nudge));
+                let bits = f32x4_add(x, self.round);
+                let off = f32x4_sub(x, f32x4_sub(bits, self.round));
+                doubt = i32x4_max(doubt, v128_andnot(off, sign));
+                i32x4_add(bits, self.offset)
+            });
+            match v128_any_true(i32x4_gt(doubt, most)) {
+                // SAFETY: there are as many.
+                true => exactly(exact, &by.round, channel, unsafe { &*sums.cast() }),
+                false => self.bytes(numbers),
+            }
+        });
     }
 }
 
-/// Sixteen sums as bytes.
+/// Where numbers begin that are there for results from each channel on.
 #[inline(always)]
-fn rescaled(by: &Rescale, sums: &[i32; RESULTS], multipliers: &[i32]) -> v128 {
-    let words = |i: usize| {
-        let four = |i: usize| scaled(&sums[i..], &multipliers[i..], by.right);
-        // What does not fit lies beyond the range.
-        i16x8_add_sat(
-            i16x8_narrow_i32x4(four(i), four(i + 4)),
-            i16x8_splat(by.zero),
-        )
-    };
-    narrowed(words, by.range)
+fn first_of(channels: usize, numbers: &[f32]) -> *const f32 {
+    numbers[..channels + RESULTS - 1].as_ptr()
+}
+
+/// Four sums times factors.
+///
+/// # Safety
+/// Both are valid for reads of four elements.
+#[inline(always)]
+unsafe fn products(sums: *const i32, factors: *const f32) -> v128 {
+    // SAFETY: the contract.
+    let (sums, factors) = unsafe { (v128_load(sums.cast()), v128_load(factors.cast())) };
+    f32x4_mul(f32x4_convert_i32x4(sums), factors)
+}
+
+/// Sixteen results, one by one.
+#[cold]
+#[inline(never)]
+fn exactly(
+    exact: &dyn Fn(usize, i32) -> i32,
+    by: &Round,
+    channel: usize,
+    sums: &[i32; RESULTS],
+) -> v128 {
+    let mut bytes = [0u8; RESULTS];
+    let [low, high] = by.range.map(i32::from);
+    for (i, (byte, sum)) in bytes.iter_mut().zip(sums).enumerate() {
+        let number = exact((channel + i) % by.channels, *sum).saturating_add(by.zero.into());
+        *byte = number.clamp(low, high) as u8;
+    }
+    // SAFETY: there are sixteen.
+    unsafe { v128_load(bytes.as_ptr().cast()) }
 }
 
 /// Writes what becomes of sixteen sums each, whose first channel is said.
@@ -84,25 +156,28 @@ fn each_results(
     channels: usize,
     sums: &[i32],
     to: &mut [u8],
-    of: impl Fn(usize, &[i32; RESULTS]) -> v128,
+    of: impl Fn(usize, *const i32) -> v128,
 ) {
     let (mut channel, step) = (0, RESULTS % channels.max(1));
-    for (sums, to) in sums.chunks(RESULTS).zip(to.chunks_mut(RESULTS)) {
-        if let (Ok(sums), Ok(to)) = (sums.try_into(), <&mut [u8; RESULTS]>::try_from(&mut *to)) {
-            // SAFETY: there are sixteen.
-            unsafe { v128_store(to.as_mut_ptr().cast(), of(channel, sums)) };
-        } else {
-            let (mut whole, mut bytes) = ([0; RESULTS], [0u8; RESULTS]);
-            whole[..sums.len()].copy_from_slice(sums);
-            // SAFETY: there are sixteen.
-            unsafe { v128_store(bytes.as_mut_ptr().cast(), of(channel, &whole)) };
-            to.copy_from_slice(&bytes[..to.len()]);
+    let to = &mut to[..sums.len()];
+    let whole = sums.len() - sums.len() % RESULTS;
+    for first in (0..whole).step_by(RESULTS) {
+        // SAFETY: sixteen are there of both.
+        unsafe {
+            let bytes = of(channel, sums.as_ptr().add(first));
+            v128_store(to.as_mut_ptr().add(first).cast(), bytes);
         }
         channel += step;
         if channel >= channels {
             channel -= channels;
         }
     }
+    let mut rest = [0; RESULTS];
+    rest[..sums.len() - whole].copy_from_slice(&sums[whole..]);
+    let mut bytes = [0u8; RESULTS];
+    // SAFETY: there are sixteen.
+    unsafe { v128_store(bytes.as_mut_ptr().cast(), of(channel, rest.as_ptr())) };
+    to[whole..].copy_from_slice(&bytes[..sums.len() - whole]);
 }
 
 /// The bytes of two vectors in turns.
@@ -173,6 +248,32 @@ impl DotFours for Wasm {
     }
 
     #[inline(always)]
+    fn sum_data(token: InFours<Wasm>, bytes: &[u8], signed: bool) -> i32 {
+        let ones = i8x16_splat(1);
+        let (mut sum, mut left) = (i32x4_splat(0), bytes);
+        while let Some((p, rest)) = left.split_first_chunk::<16>() {
+            // SAFETY: there are sixteen.
+            sum = Wasm::dot_fours(token, unsafe { v128_load(p.as_ptr().cast()) }, ones, sum);
+            left = rest;
+        }
+        if let Some((p, rest)) = left.split_first_chunk::<8>() {
+            // SAFETY: there are eight.
+            let some = unsafe { v128_load64_zero(p.as_ptr().cast()) };
+            sum = Wasm::dot_fours(token, some, ones, sum);
+            left = rest;
+        }
+        if let Some((p, rest)) = left.split_first_chunk::<4>() {
+            // SAFETY: there are four.
+            let some = unsafe { v128_load32_zero(p.as_ptr().cast()) };
+            sum = Wasm::dot_fours(token, some, ones, sum);
+            left = rest;
+        }
+        let pairs = i32x4_add(sum, i32x4_shuffle::<2, 3, 0, 1>(sum, sum));
+        let all = i32x4_add(pairs, i32x4_shuffle::<1, 0, 3, 2>(pairs, pairs));
+        sum_of(left, signed).wrapping_add(i32x4_extract_lane::<0>(all))
+    }
+
+    #[inline(always)]
     fn weave_fours(rows: [&[u8]; 4], to: &mut [i32]) {
         const BLOCK: usize = 16;
         let count = to.len();
@@ -238,21 +339,26 @@ impl Integers for Wasm {
     }
 
     #[inline(always)]
-    fn rescale(self, by: &Rescale, sums: &[i32], to: &mut [u8]) -> bool {
-        each_results(by.channels, sums, to, |channel, sums| {
-            rescaled(by, sums, &by.multipliers[channel..][..RESULTS])
-        });
+    fn rescale(
+        self,
+        by: &Rescale,
+        exact: impl Fn(usize, i32) -> i32,
+        sums: &[i32],
+        to: &mut [u8],
+    ) -> bool {
+        match by.round.range[0] < 0 {
+            true => Results::<true>::of(&by.round).rescale(by, &exact, sums, to),
+            false => Results::<false>::of(&by.round).rescale(by, &exact, sums, to),
+        }
         true
     }
 
     #[inline(always)]
     fn round(self, by: &Round, sums: &[i32], to: &mut [u8]) -> bool {
-        let (zero, low) = (by.zero.into(), by.range[0].into());
-        each_results(by.channels, sums, to, |channel, sums| {
-            let factors = &by.factors[channel..][..RESULTS];
-            let four = |i: usize| rounded(&sums[i..], &factors[i..], zero, low);
-            narrowed(|i| i16x8_narrow_i32x4(four(i), four(i + 4)), by.range)
-        });
+        match by.range[0] < 0 {
+            true => Results::<true>::of(by).round(by, sums, to),
+            false => Results::<false>::of(by).round(by, sums, to),
+        }
         true
     }
 }
