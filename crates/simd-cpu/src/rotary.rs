@@ -279,7 +279,7 @@ mod tests {
             let turned = run_kernel(&rotary, &inputs, &[1, steps, queries, size], |node, _| {
                 kernel(&rotary, node, Isa::best())
             });
-            let mut want = Vec::new();
+            let mut want: Vec<f32> = Vec::new();
             for head in 0..queries {
                 let row = |step: usize| &turned[(step * queries + head) * size..][..size];
                 want.extend((0..steps).flat_map(row));
