@@ -1,5 +1,6 @@
 //! ArgMax and ArgMin of what scores usually are: `float32` and bytes.
 
+use std::array::from_fn;
 use std::ops::Range;
 
 use bytemuck::Pod;
@@ -16,6 +17,8 @@ use super::isa::{Isa, Simd, Task};
 const COST: usize = 2;
 /// Lines that lie beside each other and are searched together.
 const BLOCK: usize = 256;
+/// Lines behind each other that are searched together.
+const BESIDE: usize = 4;
 /// Elements that a line may have: it is searched without a look at what may stop the run.
 const LONGEST: usize = 1 << 22;
 
@@ -96,6 +99,26 @@ impl Kernel for Search {
     }
 }
 
+impl Search {
+    /// Lines of bytes behind each other: a number with the byte above and the place below is the largest where both are.
+    #[inline(always)]
+    fn bytes<O: From<i32>>(&self, lines: &[u8], y: &mut [O]) {
+        const PLACES: u32 = LONGEST as u32 - 1;
+        let sign = if self.from == DType::I8 { 0x80 } else { 0 };
+        // The smallest byte is the one whose complement is the largest, and so is the first place.
+        let value = sign ^ if self.max { 0 } else { 0xff };
+        let place = if self.last { 0 } else { PLACES };
+        for (line, y) in lines.chunks_exact(self.n).zip(y) {
+            let mut largest = 0;
+            for (&byte, i) in line.iter().zip(0u32..) {
+                let number = u32::from(byte ^ value) << PLACES.count_ones() | (i ^ place);
+                largest = number.max(largest);
+            }
+            *y = (((largest ^ place) & PLACES) as i32).into();
+        }
+    }
+}
+
 /// Some of all lines of `x`, and the places that are found in them.
 struct Lines<'a, T, O> {
     search: Search,
@@ -131,15 +154,25 @@ where
         // The first NaN wins, as in numpy.
         let wins = |v: T, best: T| beats(v, best) | (last & (v == best)) | nan(v) & !nan(best);
         if inner == 1 {
-            let rows = self.x[self.lines.start * n..self.lines.end * n].chunks_exact(n);
-            for (row, y) in rows.zip(self.y) {
-                let (mut best, mut at) = (row[0], 0);
-                for (i, &v) in row.iter().enumerate() {
-                    if wins(v, best) {
-                        (best, at) = (v, i as i32);
+            let all = &self.x[self.lines.start * n..self.lines.end * n];
+            if size_of::<T>() == 1 {
+                return self.search.bytes(bytemuck::cast_slice(all), self.y);
+            }
+            // Each element of a line waits for the one before it: others are searched beside it.
+            let groups = all.chunks(n * BESIDE).zip(self.y.chunks_mut(BESIDE));
+            for (rows, y) in groups {
+                // Where lines are missing, the first ones are searched again.
+                let row: [_; BESIDE] = from_fn(|j| &rows[j % y.len() * n..][..n]);
+                let (mut best, mut at) = (row.map(|row| row[0]), [0; BESIDE]);
+                for i in 0..n {
+                    for j in 0..BESIDE {
+                        let v = row[j][i];
+                        let better = wins(v, best[j]);
+                        best[j] = if better { v } else { best[j] };
+                        at[j] = if better { i as i32 } else { at[j] };
                     }
                 }
-                *y = at.into();
+                y.iter_mut().zip(at).for_each(|(y, at)| *y = at.into());
             }
             return;
         }

@@ -35,7 +35,7 @@ impl Kind {
 const PASSES: usize = 20;
 
 /// Moves that are tried: with four times as many all runs pay less by one in a hundred.
-const TRIES: usize = 10_000_000;
+const TRIES: usize = 30_000_000;
 
 /// What a move may cost at first, as a part of what all runs pay: of those between 0.0001 and 0.002 what ended best.
 const HEAT: f64 = 3e-4;

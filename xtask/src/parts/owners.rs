@@ -13,9 +13,10 @@ pub const PARTS: &[&str] = &[
     "gpu", "shaders", "gpu_rare", "tflite", "ncnn", "mnn", "tengine", "tnn", "pnnx", "gguf",
     "text", "speech", "brought", "common1", "common2", "common3", "common4", "common5", "common6",
     "common7", "common8", "common9", "common10", "common11", "common12", "common13", "common14",
-    "common15", "common16", "common17", "common18", "common19", "common20", "rare1", "rare2",
-    "rare3", "rare4", "rare5", "rare6", "rare7", "rare8", "rare9", "rare10", "rare11", "rare12",
-    "rare13", "rare14", "rare15", "rare16",
+    "common15", "common16", "common17", "common18", "common19", "common20", "common21", "common22",
+    "common23", "common24", "common25", "common26", "common27", "common28", "common29", "common30",
+    "common31", "common32", "rare1", "rare2", "rare3", "rare4", "rare5", "rare6", "rare7", "rare8",
+    "rare9", "rare10", "rare11", "rare12", "rare13", "rare14", "rare15", "rare16",
 ];
 const GPU: usize = 0;
 /// What runs on WebGPU enter beside those of networks for pictures.
@@ -38,7 +39,7 @@ const BROUGHT: usize = 12;
 /// The first of the parts with what runs of several families enter.
 const COMMON: usize = 13;
 /// The first of the parts with what no run entered.
-const RARE: usize = 33;
+const RARE: usize = 45;
 
 /// How much the runs of a kind count together: once, unless it is here. The cases of an operator's or a format's tests are many, and pages have few of
 /// each; those of ONNX stand for networks of all kinds.
@@ -60,7 +61,7 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("opsets", 4.0),
     ("ort", 0.3),
     ("rules", 0.3),
-    ("speech", 1.5),
+    ("speech", 2.5),
     ("text", 4.0),
     ("tflite_cases", 0.3),
 ];
