@@ -164,12 +164,11 @@ where
                 // Where lines are missing, the first ones are searched again.
                 let row: [_; BESIDE] = from_fn(|j| &rows[j % y.len() * n..][..n]);
                 let (mut best, mut at) = (row.map(|row| row[0]), [0; BESIDE]);
-                for i in 0..n {
-                    for j in 0..BESIDE {
-                        let v = row[j][i];
-                        let better = wins(v, best[j]);
-                        best[j] = if better { v } else { best[j] };
-                        at[j] = if better { i as i32 } else { at[j] };
+                for (i, elements) in (0..n).map(|i| (i, row.map(|row| row[i]))) {
+                    for ((v, best), at) in elements.into_iter().zip(&mut best).zip(&mut at) {
+                        let better = wins(v, *best);
+                        *best = if better { v } else { *best };
+                        *at = if better { i as i32 } else { *at };
                     }
                 }
                 y.iter_mut().zip(at).for_each(|(y, at)| *y = at.into());

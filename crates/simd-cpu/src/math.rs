@@ -4,17 +4,17 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_host::{CpuRun, by};
 
-use super::isa::{Isa, Simd, Task};
+use super::isa::{Constant, Isa, Simd, Task, constant};
 
 /// `c[0] + x c[1] + x^2 c[2] ..`
 #[inline(always)]
-pub(crate) fn polynomial<S: Simd>(s: S, x: S::V, c: &[f32]) -> S::V {
+pub(crate) fn polynomial<S: Simd>(s: S, x: S::V, c: &'static [Constant]) -> S::V {
     let mut sum = s.splat(0.0);
-    for (i, &c) in c.iter().rev().enumerate() {
+    for (i, c) in c.iter().rev().enumerate() {
         sum = if i == 0 {
-            s.splat(c)
+            s.constant(c)
         } else {
-            s.fma(sum, x, s.splat(c))
+            s.fma(sum, x, s.constant(c))
         };
     }
     sum
@@ -23,33 +23,35 @@ pub(crate) fn polynomial<S: Simd>(s: S, x: S::V, c: &[f32]) -> S::V {
 /// Within two units in the last place; infinity above 88.7, subnormal numbers below -87.3.
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(s: S, x: S::V) -> S::V {
-    let x = s.min(s.max(x, s.splat(-104.0)), s.splat(89.0));
-    let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
+    let x = s.min(s.max(x, constant!(s, -104.0)), constant!(s, 89.0));
+    let n = s.round(s.mul(x, constant!(s, std::f32::consts::LOG2_E)));
     // ln 2 in two parts, the first with few digits so that its products are exact.
-    let r = s.fma(n, s.splat(-0.693_359_4), x);
-    let r = s.fma(n, s.splat(2.121_944_4e-4), r);
+    let r = s.fma(n, constant!(s, -0.693_359_4), x);
+    let r = s.fma(n, constant!(s, 2.121_944_4e-4), r);
     // Cephes `expf`.
     let p = polynomial(
         s,
         r,
-        &[
-            5e-1,
-            1.666_666_5e-1,
-            4.166_579_6e-2,
-            8.333_452e-3,
-            1.398_2e-3,
-            1.987_569_1e-4,
-        ],
+        const {
+            &Constant::all([
+                5e-1,
+                1.666_666_5e-1,
+                4.166_579_6e-2,
+                8.333_452e-3,
+                1.398_2e-3,
+                1.987_569_1e-4,
+            ])
+        },
     );
-    let p = s.add(s.fma(p, s.mul(r, r), r), s.splat(1.0));
+    let p = s.add(s.fma(p, s.mul(r, r), r), constant!(s, 1.0));
     // In two steps, since 2^n alone may not be a normal number.
-    let half = s.round(s.mul(n, s.splat(0.5)));
+    let half = s.round(s.mul(n, constant!(s, 0.5)));
     s.mul(s.mul(p, s.exp2_whole(half)), s.exp2_whole(s.sub(n, half)))
 }
 
 #[inline(always)]
 pub(crate) fn sigmoid<S: Simd>(s: S, x: S::V) -> S::V {
-    let one = s.splat(1.0);
+    let one = constant!(s, 1.0);
     let e = exp(s, s.neg(s.abs(x)));
     let positive = s.div(one, s.add(one, e));
     s.select(s.less(x, s.splat(0.0)), s.mul(e, positive), positive)
@@ -63,20 +65,22 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     let p = polynomial(
         s,
         z,
-        &[
-            -3.333_328e-1,
-            1.333_144_2e-1,
-            -5.373_971_6e-2,
-            2.063_909e-2,
-            -5.704_988e-3,
-        ],
+        const {
+            &Constant::all([
+                -3.333_328e-1,
+                1.333_144_2e-1,
+                -5.373_971_6e-2,
+                2.063_909e-2,
+                -5.704_988e-3,
+            ])
+        },
     );
     let small = s.fma(s.mul(p, z), x, x);
-    let one = s.splat(1.0);
+    let one = constant!(s, 1.0);
     let e = exp(s, s.add(a, a));
-    let large = s.sub(one, s.div(s.splat(2.0), s.add(e, one)));
+    let large = s.sub(one, s.div(constant!(s, 2.0), s.add(e, one)));
     let large = s.select(s.less(x, s.splat(0.0)), s.neg(large), large);
-    s.select(s.less(a, s.splat(0.625)), small, large)
+    s.select(s.less(a, constant!(s, 0.625)), small, large)
 }
 
 /// Where erf turns from one approximation to the other.
@@ -88,14 +92,16 @@ fn erf_small<S: Simd>(s: S, x: S::V) -> S::V {
     let p = polynomial(
         s,
         s.mul(x, x),
-        &[
-            1.283_791_7e-1,
-            -3.761_253_4e-1,
-            1.128_199_2e-1,
-            -2.676_813_5e-2,
-            4.991_194e-3,
-            -5.967_617e-4,
-        ],
+        const {
+            &Constant::all([
+                1.283_791_7e-1,
+                -3.761_253_4e-1,
+                1.128_199_2e-1,
+                -2.676_813_5e-2,
+                4.991_194e-3,
+                -5.967_617e-4,
+            ])
+        },
     );
     s.fma(p, x, x)
 }
@@ -103,19 +109,21 @@ fn erf_small<S: Simd>(s: S, x: S::V) -> S::V {
 /// `1 - erf(a)` for large arguments: its logarithm is smooth. Zero from 10 on.
 #[inline(always)]
 fn erfc_large<S: Simd>(s: S, a: S::V) -> S::V {
-    let t = s.min(a, s.splat(10.0));
+    let t = s.min(a, constant!(s, 10.0));
     let q = polynomial(
         s,
         t,
-        &[
-            -1.287_175_1e-1,
-            -6.348_467e-1,
-            -1.067_778_8e-1,
-            2.425_462_2e-2,
-            -3.883_964_4e-3,
-            3.831_971_3e-4,
-            -1.728_534_7e-5,
-        ],
+        const {
+            &Constant::all([
+                -1.287_175_1e-1,
+                -6.348_467e-1,
+                -1.067_778_8e-1,
+                2.425_462_2e-2,
+                -3.883_964_4e-3,
+                3.831_971_3e-4,
+                -1.728_534_7e-5,
+            ])
+        },
     );
     exp(s, s.fma(q, t, s.neg(t)))
 }
@@ -124,27 +132,27 @@ fn erfc_large<S: Simd>(s: S, a: S::V) -> S::V {
 #[inline(always)]
 pub(crate) fn erf<S: Simd>(s: S, x: S::V) -> S::V {
     let a = s.abs(x);
-    let large = s.sub(s.splat(1.0), erfc_large(s, a));
+    let large = s.sub(constant!(s, 1.0), erfc_large(s, a));
     let large = s.select(s.less(x, s.splat(0.0)), s.neg(large), large);
-    s.select(s.less(s.splat(ERF_MIDDLE), a), large, erf_small(s, x))
+    s.select(s.less(constant!(s, ERF_MIDDLE), a), large, erf_small(s, x))
 }
 
 /// `x / 2 * erfc(-x / sqrt 2)`, without the cancellation of `1 + erf`.
 #[inline(always)]
 pub(crate) fn gelu<S: Simd>(s: S, x: S::V) -> S::V {
-    let z = s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2));
+    let z = s.mul(x, constant!(s, std::f32::consts::FRAC_1_SQRT_2));
     let a = s.abs(z);
     let e = erfc_large(s, a);
-    let large = s.select(s.less(x, s.splat(0.0)), e, s.sub(s.splat(2.0), e));
-    let small = s.add(s.splat(1.0), erf_small(s, z));
-    let erfc = s.select(s.less(s.splat(ERF_MIDDLE), a), large, small);
-    s.mul(s.mul(x, s.splat(0.5)), erfc)
+    let large = s.select(s.less(x, s.splat(0.0)), e, s.sub(constant!(s, 2.0), e));
+    let small = s.add(constant!(s, 1.0), erf_small(s, z));
+    let erfc = s.select(s.less(constant!(s, ERF_MIDDLE), a), large, small);
+    s.mul(s.mul(x, constant!(s, 0.5)), erfc)
 }
 
 #[inline(always)]
 pub(crate) fn hard_sigmoid<S: Simd>(s: S, x: S::V, alpha: f32, beta: f32) -> S::V {
     let y = s.fma(x, s.splat(alpha), s.splat(beta));
-    s.min(s.max(y, s.splat(0.0)), s.splat(1.0))
+    s.min(s.max(y, s.splat(0.0)), constant!(s, 1.0))
 }
 
 /// A function of one vector.
@@ -230,8 +238,8 @@ maps! {
     Gelu {} = |s, x| gelu(s, x);
     GeluTanh {} = |s, x| {
         let cube = s.mul(s.mul(x, x), x);
-        let inner = s.mul(s.fma(cube, s.splat(0.044715), x), s.splat(0.797_884_6));
-        let half = s.mul(x, s.splat(0.5));
+        let inner = s.mul(s.fma(cube, constant!(s, 0.044715), x), constant!(s, 0.797_884_6));
+        let half = s.mul(x, constant!(s, 0.5));
         s.fma(half, tanh(s, inner), half)
     };
 }

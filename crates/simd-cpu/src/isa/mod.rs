@@ -34,6 +34,34 @@ pub(crate) use wasm::turn;
 /// Bytes that the machines which fetch ahead move at once.
 pub(crate) const LINE: usize = 64;
 
+/// A number in all lanes of a small vector.
+#[repr(C, align(16))]
+pub(crate) struct Constant([f32; 4]);
+
+impl Constant {
+    pub(crate) const fn of(x: f32) -> Constant {
+        Constant([x; 4])
+    }
+
+    pub(crate) const fn all<const N: usize>(x: [f32; N]) -> [Constant; N] {
+        let mut all = [const { Constant::of(0.0) }; N];
+        let mut i = 0;
+        while i < N {
+            all[i] = Constant::of(x[i]);
+            i += 1;
+        }
+        all
+    }
+}
+
+/// A vector of a number that is known.
+macro_rules! constant {
+    ($s:ident, $x:expr) => {
+        $s.constant(const { &$crate::isa::Constant::of($x) })
+    };
+}
+pub(crate) use constant;
+
 /// Vectors of `f32` and what can be done with them.
 pub(crate) trait Simd: Copy + 'static {
     /// Elements of a vector.
@@ -58,6 +86,11 @@ pub(crate) trait Simd: Copy + 'static {
     }
 
     fn splat(self, x: f32) -> Self::V;
+    /// A number that is known, in all lanes.
+    #[inline(always)]
+    fn constant(self, x: &'static Constant) -> Self::V {
+        self.splat(x.0[0])
+    }
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
