@@ -159,7 +159,7 @@ impl Cluster {
         cost(weight, self.bytes + group.bytes) - self.cost()
     }
 
-    /// By how much its weight changes with those runs of a group that enter `others` of its groups: none, and they come; one,
+    /// How much its weight changes with those runs of a group that enter `others` of its groups: none, and they come; one,
     /// and they go.
     fn change(&self, group: &Group, kinds: &[Kind], others: u32) -> f64 {
         let of_kind = group.runs.iter().map(|(kind, runs)| {

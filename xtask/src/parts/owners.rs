@@ -66,7 +66,7 @@ const WEIGHTS: &[(&str, f64)] = &[
     ("tflite_cases", 0.3),
 ];
 
-/// How much more runs count of which pages say beforehand that their models are like them.
+/// How much more runs of a kind count that pages tell beforehand: they fetch what half of the runs enter.
 const BEFOREHAND: f64 = 2.0;
 
 /// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and

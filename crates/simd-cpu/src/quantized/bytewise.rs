@@ -80,8 +80,8 @@ impl Bytewise {
         }))
     }
 
-    /// The same with nothing taken off the weights, of which each is the sum of this many bytes. `None` where two are too
-    /// few.
+    /// The product with nothing taken off the weights, and the number of bytes that each is the sum of. `None` where two are
+    /// too few.
     pub(super) fn in_parts(self) -> Option<(Bytewise, usize)> {
         let two = [i8::MIN, i8::MAX].map(|limit| 2 * i16::from(limit));
         let [low, high] = self.survey.range();

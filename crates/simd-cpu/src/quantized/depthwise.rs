@@ -262,12 +262,15 @@ unsafe fn tile<P: Integers, const N: usize, const KX: usize, const SX: usize>(
             let weights = row.weights.add(channel);
             let mut sums = [p.load(row.bias.add(channel)); N];
             if KX > 0 {
-                let weights: [_; KX] = from_fn(|t| p.load(weights.add(t * width)));
+                let mut of_taps = [p.splat(0); KX];
+                for (t, weight) in of_taps.iter_mut().enumerate() {
+                    *weight = p.load(weights.add(t * width));
+                }
                 for column in 0..(N - 1) * SX + KX {
                     let x = p.load(input.add(column * channels));
                     for (i, sum) in sums.iter_mut().enumerate() {
                         if column >= i * SX && column < i * SX + KX {
-                            *sum = p.dot(x, weights[column - i * SX], *sum);
+                            *sum = p.dot(x, of_taps[column - i * SX], *sum);
                         }
                     }
                 }

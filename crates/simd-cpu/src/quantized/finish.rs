@@ -26,7 +26,7 @@ pub(super) enum Finish {
 /// A factor for each channel, and the integers of results.
 #[derive(Clone, Debug)]
 pub(super) struct Rounded {
-    /// As many as [`Round`] takes.
+    /// The factors that [`Round`] takes.
     factors: Vec<f32>,
     zero: i16,
     range: [i16; 2],
@@ -102,7 +102,7 @@ pub(super) struct Fixed {
     /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits.
     multipliers: Vec<i32>,
     shifts: Shifts,
-    /// The same in `float32`, and the nudges of [`Rescale`], if no channel shifts to the left.
+    /// The factors in `float32`, and the nudges of [`Rescale`], if no channel shifts to the left.
     reals: Option<[Vec<f32>; 2]>,
     /// Whether no product is as large as [`Round::MOST`].
     small: bool,
@@ -202,7 +202,7 @@ impl Fixed {
 }
 
 impl Finish {
-    /// The same for sums that are no larger than `most`, or smaller than minus it.
+    /// What becomes of sums that are no larger than `most`, nor smaller than minus it.
     pub(super) fn of_at_most(mut self, most: f64) -> Finish {
         let small = |factors: &[f32]| {
             let mut products = factors.iter().map(|&f| most * f64::from(f).abs());
