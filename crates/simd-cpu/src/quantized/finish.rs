@@ -241,6 +241,9 @@ impl Finish {
 
     /// [`Finish::apply`] where results are bytes, and these; the sums are lost.
     pub(super) fn bytes(&self, isa: Isa, channels: usize, sums: &mut [i32], to: &mut [u8]) {
+        if sums.is_empty() {
+            return;
+        }
         let task = ToBytes {
             finish: self,
             channels,

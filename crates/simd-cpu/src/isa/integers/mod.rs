@@ -112,9 +112,9 @@ impl Round<'_> {
 
 /// Products in fixed point, [`Factor::apply`](kilim_core::fixed::Factor::apply), and the way of the results into bytes.
 ///
-/// They are rounded twice: to whole numbers, and these, once they are shifted to the right, again, halves away from zero. A
-/// number is rounded up, so, from half of one of the former below the middle on: products in `float32` are moved away
-/// from zero by as much and rounded once.
+/// They are rounded twice: to whole numbers, and, once these are shifted to the right, again, halves away from zero. So a
+/// result is rounded away from zero from half of such a whole number before the middle on: products in `float32` are moved
+/// away from zero by as much, and rounded once.
 #[allow(dead_code, reason = "some builds leave it to the compiler")]
 pub(crate) struct Rescale<'a> {
     /// What they are in `float32`, but for what is rounded.

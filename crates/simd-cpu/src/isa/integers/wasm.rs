@@ -144,7 +144,7 @@ fn exactly(
     let [low, high] = by.range.map(i32::from);
     for (i, (byte, sum)) in bytes.iter_mut().zip(sums).enumerate() {
         let number = exact((channel + i) % by.channels, *sum).saturating_add(by.zero.into());
-        *byte = number.clamp(low, high) as u8;
+        *byte = number.max(low).min(high) as u8;
     }
     // SAFETY: there are sixteen.
     unsafe { v128_load(bytes.as_ptr().cast()) }
