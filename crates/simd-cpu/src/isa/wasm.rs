@@ -18,10 +18,10 @@ fn multiply_add(a: v128, b: v128, c: v128) -> v128 {
     f32x4_add(c, f32x4_mul(a, b))
 }
 
-/// A number in all lanes, read from memory: V8 makes constants anew wherever they are used, by three instructions, and LLVM puts
-/// them there.
+/// A number in all lanes, read from memory: LLVM puts constants where they are used, and V8 makes each of them there, by three
+/// instructions.
 #[inline(always)]
-fn known(x: &'static Constant) -> v128 {
+pub(super) fn known(x: &'static Constant) -> v128 {
     // SAFETY: it has the size and the alignment of a vector.
     unsafe { std::ptr::from_ref(x).cast::<v128>().read_volatile() }
 }

@@ -106,7 +106,7 @@ pub(crate) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Up to here a sum with 1.5 * 2^23 has a fraction of no bits, and positive ones stay so.
+    /// A smaller product leaves 1.5 * 2^23 between 2^23 and 2^24, where numbers are whole.
     pub const MOST: f64 = (1u32 << 21) as f64;
 }
 

@@ -1,20 +1,19 @@
 //! WebAssembly simd128.
 
 use std::arch::wasm32::*;
-use std::hint::black_box;
 
 #[cfg(target_feature = "relaxed-simd")]
 use super::fours::{DotFours, InFours, weave_bytes};
 #[cfg(target_feature = "relaxed-simd")]
 use super::sum_of;
 use super::{Integers, RESULTS, Rescale, Round, weave_words};
-use crate::isa::{with_memory, with_token};
+use crate::isa::wasm::known;
+use crate::isa::{Constant, with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wasm;
 
-/// Results of products as bytes, signed or not, in vectors that are the same for all of them. LLVM would make constants anew for
-/// each.
+/// Results of products as bytes, signed or not: vectors that are the same for all of them.
 #[derive(Clone, Copy)]
 struct Results<const SIGNED: bool> {
     round: v128,
@@ -29,11 +28,11 @@ impl<const SIGNED: bool> Results<SIGNED> {
     #[inline(always)]
     fn of(by: &Round) -> Self {
         // The bits of a small number with this, 1.5 * 2^23, added to it count up from those of the latter.
-        let round = black_box(12_582_912f32);
+        let round = known(const { &Constant::of(12_582_912.0) });
         let [low, high] = by.range.map(|bound| i8x16_splat(bound as i8));
         Results {
-            round: f32x4_splat(round),
-            offset: i32x4_splat(-(round.to_bits() as i32)),
+            round,
+            offset: i32x4_neg(round),
             zero: i16x8_splat(by.zero),
             low,
             high,
@@ -80,9 +79,9 @@ impl<const SIGNED: bool> Results<SIGNED> {
         sums: &[i32],
         to: &mut [u8],
     ) {
-        let sign = f32x4_splat(black_box(-0.0));
+        let sign = known(const { &Constant::of(-0.0) });
         // Bits of positive numbers are in their order. Of comparisons of floats LLVM makes relaxed instructions.
-        let most = i32x4_splat(black_box(0.5 - Rescale::DOUBT).to_bits() as i32);
+        let most = known(const { &Constant::of(0.5 - Rescale::DOUBT) });
         let channels = by.round.channels;
         let (factors, nudges) = (
             first_of(channels, by.round.factors),
